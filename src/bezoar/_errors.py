@@ -1,0 +1,8 @@
+"""What users' mistakes raise."""
+
+
+class BezoarError(ValueError):
+    """Something a user gave cannot be used.
+
+    The message names the field or argument, what was found, and what is allowed.
+    """

@@ -1,0 +1,50 @@
+"""Things made from a name and options: one way to look them up and to refuse a wrong option."""
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
+from typing import Any, TypeVar
+
+from bezoar._errors import BezoarError
+
+T = TypeVar("T")
+
+
+def nearest_first(found: str, allowed: Iterable[str]) -> list[str]:
+    """``allowed`` with the spellings nearest to ``found`` in front."""
+    names = list(allowed)
+    near = get_close_matches(found, names, n=max(len(names), 1), cutoff=0.5)
+    return near + [name for name in names if name not in near]
+
+
+def choose(kind: str, found: str, table: Mapping[str, T]) -> T:
+    """The entry of ``table`` named ``found``, or an error that lists the names there are."""
+    if isinstance(found, str) and found in table:
+        return table[found]
+    allowed = ", ".join(nearest_first(str(found), table))
+    raise BezoarError(f"{kind}: {found!r} is not known; allowed: {allowed}")
+
+
+def create(
+    kind: str, name: str, table: Mapping[str, Callable[..., T]], options: Mapping[str, Any]
+) -> T:
+    """Make the thing called ``name`` with ``options``, which must be parameters of its maker."""
+    make = choose(kind, name, table)
+    signature = inspect.signature(make)
+    for option in options:
+        if option not in signature.parameters:
+            allowed = ", ".join(nearest_first(option, signature.parameters)) or "none"
+            raise BezoarError(f"{kind} {name}: no option {option!r}; allowed: {allowed}")
+    missing = [
+        parameter.name
+        for parameter in signature.parameters.values()
+        if parameter.default is parameter.empty and parameter.name not in options
+    ]
+    if missing:
+        raise BezoarError(f"{kind} {name}: the option {missing[0]!r} must be given")
+    return make(**options)
+
+
+def options_of(make: Callable[..., Any]) -> dict[str, Any]:
+    """The options of a maker with their defaults; ``inspect.Parameter.empty`` where needed."""
+    return {name: p.default for name, p in inspect.signature(make).parameters.items()}

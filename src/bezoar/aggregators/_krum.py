@@ -1,0 +1,58 @@
+"""Krum: the input with the nearest company."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from bezoar.aggregators._base import WeightedAggregator, refuse_small_neighbourhoods
+from bezoar.aggregators._neighbourhood import Neighbourhood
+from bezoar.aggregators._seats import Estimate, check_estimate, estimates
+from bezoar.networks import Network
+
+
+@dataclass(frozen=True)
+class Krum(WeightedAggregator):
+    """`Krum <https://arxiv.org/abs/1703.02757>`_: the input nearest to its neighbours.
+
+    An input's score is the sum of its squared distances to the ``N̄_w − Q_w − 2`` inputs nearest
+    to it, at least to one; the input with the lowest score is returned. Inputs that are not
+    finite are never returned unless there is nothing else.
+
+    Args:
+        estimate: the number of poisoned inputs ``Q_w``: ``"true"``, ``"max"`` or a number for all.
+    """
+
+    estimate: Estimate = "true"
+
+    name: ClassVar[str] = "krum"
+    label: ClassVar[str] = "Krum"
+
+    def __post_init__(self) -> None:
+        check_estimate(self.estimate)
+
+    def wiring(self) -> tuple[str, Estimate]:  # noqa: D102
+        return "metropolis", self.estimate
+
+    def check(self, network: Network) -> None:  # noqa: D102
+        needed = estimates(network, self.estimate) + 1
+        refuse_small_neighbourhoods(self, network, needed, "must keep at least one")
+
+    def weights(self, neighbourhood: Neighbourhood) -> Tensor:  # noqa: D102
+        finite = neighbourhood.finite
+        distances = neighbourhood.squared_distances()
+        present = finite.unsqueeze(-1) & finite.unsqueeze(-2)
+        distances = distances.masked_fill_(~present, torch.inf)
+        distances.diagonal(dim1=-2, dim2=-1).fill_(torch.inf)
+        nearest = distances.sort(-1).values
+        counted = (neighbourhood.size - neighbourhood.estimate - 2).clamp(min=1)[..., None, None]
+        rank = torch.arange(nearest.shape[-1], device=nearest.device)
+        scores = nearest.masked_fill_(rank >= counted, 0).sum(-1)
+        # Someone whose company is not finite still comes before someone who is not.
+        scores = scores.clamp_(max=torch.finfo(scores.dtype).max).masked_fill_(~finite, torch.inf)
+        scores = scores.masked_fill_(~neighbourhood.mask, torch.nan).nan_to_num_(
+            nan=torch.inf, posinf=torch.inf
+        )
+        best = neighbourhood.smallest(scores) & neighbourhood.mask
+        return best.to(torch.float64)

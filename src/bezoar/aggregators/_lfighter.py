@@ -1,0 +1,169 @@
+"""LFighter: cluster the output layers, keep the cluster whose members differ more."""
+
+from dataclasses import dataclass
+from functools import cache
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from bezoar._errors import BezoarError
+from bezoar.aggregators._base import WeightedAggregator
+from bezoar.aggregators._neighbourhood import TIE, Neighbourhood, normalised, pairwise
+
+#: Neighbourhoods up to this size are split in two by trying every split.
+ENUMERATED = 12
+
+#: Steps of the iteration that splits larger ones.
+LLOYD_STEPS = 50
+
+
+@dataclass(frozen=True)
+class LFighter(WeightedAggregator):
+    """`LFighter <https://doi.org/10.1016/j.neunet.2023.11.019>`_ at every agent.
+
+    The two classes whose rows of the output layer have the largest norms, summed over the inputs,
+    are looked at; an input's feature is these two rows. The features are split by 2-means (the
+    best split of all for up to 12 inputs, a deterministic iteration from the two farthest
+    features for more), and the mean over the cluster whose members are less alike is returned:
+    poisoned updates resemble each other. Inputs that are not finite are left out; with nothing
+    finite the output is NaN.
+
+    Args:
+        head: ``(classes, features)``: the output layer is the first ``classes × features`` block
+            of a message, one row a class. In training the model knows it.
+    """
+
+    head: tuple[int, int] | None = None
+
+    name: ClassVar[str] = "lfighter"
+    label: ClassVar[str] = "LFighter"
+    reads: ClassVar[str] = "head"
+
+    def __post_init__(self) -> None:
+        if self.head is None:
+            return
+        shape = tuple(self.head)
+        if len(shape) != 2 or not all(isinstance(n, int) and n > 0 for n in shape) or shape[0] < 2:
+            raise BezoarError(
+                f"head: expected (classes, features) with at least 2 classes, found {self.head!r}"
+            )
+        object.__setattr__(self, "head", shape)
+
+    def head_shape(self) -> tuple[int, int] | None:  # noqa: D102
+        return self.head
+
+    def weights(self, neighbourhood: Neighbourhood) -> Tensor:  # noqa: D102
+        assert neighbourhood.head is not None
+        assert neighbourhood.head_centred is not None
+        finite = neighbourhood.finite
+        norms = neighbourhood.head.diagonal(dim1=-2, dim2=-1).clamp(min=0).sqrt_()
+        loudness = (norms * finite.unsqueeze(-2)).sum(-1)
+        classes = _two_largest(loudness)[..., None, None]
+        raw = _of_classes(neighbourhood.head, classes)
+        distances = pairwise(_of_classes(neighbourhood.head_centred, classes))
+        present = finite.unsqueeze(-1) & finite.unsqueeze(-2)
+        distances = distances.masked_fill_(~present, 0)
+        first = _two_means(neighbourhood, distances)
+        kept = _less_alike(neighbourhood, raw, first)
+        nothing = ~finite.any(-1, keepdim=True)
+        return normalised((kept | (neighbourhood.mask & nothing)).to(torch.float64))
+
+
+def _two_largest(loudness: Tensor) -> Tensor:
+    """``[..., 2]`` the two classes with the largest sums, of ties the lower class."""
+    first = _first_largest(loudness)
+    second = _first_largest(loudness.scatter(-1, first, -1.0))
+    return torch.cat([first, second], dim=-1)
+
+
+def _first_largest(scores: Tensor) -> Tensor:
+    best = scores.amax(-1, keepdim=True)
+    return (scores >= best - best.abs() * TIE).to(torch.uint8).argmax(-1, keepdim=True)
+
+
+def _of_classes(products: Tensor, classes: Tensor) -> Tensor:
+    """``[..., m, m]`` the inner products of the features: the two classes' added up."""
+    return products.take_along_dim(classes, dim=-3).sum(-3)
+
+
+def _two_means(neighbourhood: Neighbourhood, distances: Tensor) -> Tensor:
+    """``[..., m]`` the members of one cluster; nobody outside it where features do not differ."""
+    split = _best_split if distances.shape[-1] <= ENUMERATED else _lloyd
+    first = split(neighbourhood, distances)
+    differ = (distances.amax((-1, -2)) > 0).unsqueeze(-1)
+    return (first | ~differ) & neighbourhood.finite
+
+
+def _best_split(neighbourhood: Neighbourhood, distances: Tensor) -> Tensor:
+    finite = neighbourhood.finite
+    splits = _splits(distances.shape[-1]).to(distances.device)
+    costs = []
+    for members in (splits, ~splits):
+        inside = members & finite.unsqueeze(-2)
+        size = inside.sum(-1)
+        ones = inside.to(torch.float64)
+        scatter = ((ones @ distances) * ones).sum(-1) / (2 * size.clamp(min=1))
+        costs.append(scatter.masked_fill_(size == 0, torch.inf))
+    cost = costs[0] + costs[1]
+    best = cost.amin(-1, keepdim=True)
+    chosen = (cost <= best * (1 + TIE)).to(torch.uint8).argmax(-1)
+    return splits[chosen]
+
+
+@cache
+def _splits(inputs: int) -> Tensor:
+    """``[2^(inputs-1), inputs]`` every split in two; slot 0 is always in."""
+    codes = torch.arange(2 ** (inputs - 1)) << 1
+    return ((codes.unsqueeze(-1) >> torch.arange(inputs)) & 1 == 0).contiguous()
+
+
+def _lloyd(neighbourhood: Neighbourhood, distances: Tensor) -> Tensor:
+    """Lloyd's iteration from the two features farthest apart."""
+    finite = neighbourhood.finite
+    apart = neighbourhood.largest(distances.amax(-1))
+    to_first = (distances * apart.unsqueeze(-1)).sum(-2)
+    other = neighbourhood.largest(to_first)
+    to_second = (distances * other.unsqueeze(-1)).sum(-2)
+    first = to_first <= to_second
+    for _ in range(LLOYD_STEPS):
+        new = _to_mean(distances, first & finite) <= _to_mean(distances, ~first & finite)
+        if bool((new == first).all()):
+            break
+        first = new
+    return first
+
+
+def _to_mean(distances: Tensor, members: Tensor) -> Tensor:
+    """``[..., m]`` squared distances to the mean of ``members``."""
+    share = members / members.sum(-1, keepdim=True).clamp(min=1).to(torch.float64)
+    average = (distances @ share.unsqueeze(-1)).squeeze(-1)
+    return average - (average * share).sum(-1, keepdim=True) / 2
+
+
+def _less_alike(neighbourhood: Neighbourhood, raw: Tensor, first: Tensor) -> Tensor:
+    """``[..., m]`` the cluster kept: the larger value, on a tie the one of the lowest agent."""
+    finite = neighbourhood.finite
+    second = finite & ~first
+    value_first = _value(neighbourhood, raw, first)
+    value_second = _value(neighbourhood, raw, second)
+    lowest = (neighbourhood.lowest_index(finite) & first).any(-1)
+    margin = TIE * (value_first.abs() + value_second.abs())
+    keeps_first = torch.where(
+        lowest, value_first >= value_second - margin, value_first > value_second + margin
+    )
+    alone = ~second.any(-1)
+    return torch.where((keeps_first | alone).unsqueeze(-1), first, second)
+
+
+def _value(neighbourhood: Neighbourhood, raw: Tensor, members: Tensor) -> Tensor:
+    """``[...]`` a cluster's share of the inputs times how little alike its members are."""
+    norms = raw.diagonal(dim1=-2, dim2=-1).clamp(min=0).sqrt()
+    scale = norms.unsqueeze(-1) * norms.unsqueeze(-2)
+    cosine = torch.where(scale > 0, raw / scale.clamp(min=torch.finfo(raw.dtype).tiny), 0)
+    cosine.diagonal(dim1=-2, dim2=-1).zero_()
+    inside = members.unsqueeze(-1) & members.unsqueeze(-2)
+    least = cosine.masked_fill_(~inside, torch.inf).amin(-1).masked_fill_(~members, 0)
+    size = members.sum(-1)
+    mean = least.sum(-1) / size.clamp(min=1)
+    return size / neighbourhood.size * (1 - mean)

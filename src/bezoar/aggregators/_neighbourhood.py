@@ -1,0 +1,91 @@
+"""What an agent has after the exchange."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+#: Scores nearer to each other than this share of the largest are a tie.
+TIE = 1e-10
+
+
+@dataclass(frozen=True)
+class Neighbourhood:
+    """What agents have after the exchange; leading dimensions are runs and agents.
+
+    Slot 0 is the agent's own model, the other ``m - 1`` its neighbours', padded with a mask.
+    Everything is float64, whatever the messages are: the Gram matrix is small, and near consensus
+    its entries cancel.
+
+    Attributes:
+        mask: ``[..., m]`` false at padding.
+        finite: ``[..., m]`` whether the input is there and free of NaN and infinity.
+        mixing: ``[..., m]`` the agent's row of the mixing matrix, zero at padding.
+        estimate: ``[...]`` the estimated number of poisoned inputs.
+        largest_estimate: the largest of them, on the host.
+        index: ``[..., m]`` the agent behind each slot; ties go to the lowest.
+        gram: ``[..., m, m]`` inner products of the inputs about a common reference; zero at
+            padding and at inputs that are not finite. Absent unless the rule reads it.
+        head: ``[..., classes, m, m]`` inner products of each class's row of the output layer,
+            and ``head_centred`` the same about a common reference. Absent unless the rule
+            reads them.
+    """
+
+    mask: Tensor
+    finite: Tensor
+    mixing: Tensor
+    estimate: Tensor
+    largest_estimate: int
+    index: Tensor
+    gram: Tensor | None = None
+    head: Tensor | None = None
+    head_centred: Tensor | None = None
+
+    @property
+    def size(self) -> Tensor:
+        """``[...]`` the number of inputs, own model included."""
+        return self.mask.sum(-1)
+
+    def squared_distances_to(self, combination: Tensor) -> Tensor:
+        """``[..., m]`` squared distances of the inputs to a combination of them.
+
+        Args:
+            combination: ``[..., m]`` weights that sum to one.
+        """
+        assert self.gram is not None
+        products = (self.gram @ combination.unsqueeze(-1)).squeeze(-1)
+        norm = (products * combination).sum(-1, keepdim=True)
+        diagonal = self.gram.diagonal(dim1=-2, dim2=-1)
+        return (diagonal - 2 * products + norm).clamp_(min=0)
+
+    def squared_distances(self) -> Tensor:
+        """``[..., m, m]`` squared distances between the inputs."""
+        assert self.gram is not None
+        return pairwise(self.gram)
+
+    def lowest_index(self, chosen: Tensor) -> Tensor:
+        """``[..., m]`` one-hot: of the slots ``chosen``, the one of the lowest agent."""
+        beyond = torch.iinfo(self.index.dtype).max
+        slot = self.index.masked_fill(~chosen, beyond).argmin(-1, keepdim=True)
+        return torch.zeros_like(chosen).scatter_(-1, slot, True)
+
+    def largest(self, scores: Tensor) -> Tensor:
+        """``[..., m]`` one-hot: the slot with the largest score, of ties the lowest agent's."""
+        best = scores.amax(-1, keepdim=True)
+        return self.lowest_index(scores >= best - best.abs() * TIE)
+
+    def smallest(self, scores: Tensor) -> Tensor:
+        """``[..., m]`` one-hot: the slot with the smallest score, of ties the lowest agent's."""
+        best = scores.amin(-1, keepdim=True)
+        return self.lowest_index(scores <= best + best.abs() * TIE)
+
+
+def pairwise(gram: Tensor) -> Tensor:
+    """``[..., m, m]`` squared distances from a Gram matrix."""
+    diagonal = gram.diagonal(dim1=-2, dim2=-1)
+    return (diagonal.unsqueeze(-1) + diagonal.unsqueeze(-2) - 2 * gram).clamp_(min=0)
+
+
+def normalised(weights: Tensor) -> Tensor:
+    """``weights`` scaled to sum to one over the last dimension."""
+    return weights / weights.sum(-1, keepdim=True)

@@ -1,0 +1,46 @@
+"""Networks: graphs of agents, who is poisoned, mixing matrices."""
+
+from collections.abc import Callable
+from typing import Any
+
+from bezoar import _registry
+from bezoar.networks._files import from_file
+from bezoar.networks._mixing import MIXINGS
+from bezoar.networks._network import Network
+from bezoar.networks._topologies import (
+    complete,
+    erdos_renyi,
+    fan,
+    line,
+    lower_bound,
+    random_regular,
+    ring,
+    star,
+    torus,
+    two_castle,
+)
+
+#: Every network that can be made from its name and options.
+NETWORKS: dict[str, Callable[..., Network]] = {
+    make.__name__: make
+    for make in (
+        two_castle,
+        line,
+        fan,
+        lower_bound,
+        complete,
+        ring,
+        star,
+        torus,
+        erdos_renyi,
+        random_regular,
+        from_file,
+    )
+}
+
+__all__ = ["MIXINGS", "NETWORKS", "Network", "create", *NETWORKS]
+
+
+def create(name: str, **options: Any) -> Network:
+    """The network called ``name``, made with the given options."""
+    return _registry.create("network", name, NETWORKS, options)

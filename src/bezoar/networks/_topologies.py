@@ -1,0 +1,196 @@
+"""Topologies by name. Agents are numbered from 0.
+
+``poisoned`` is either the number of poisoned agents, which then sit where the docstring says, or
+a collection that names them.
+"""
+
+from collections.abc import Collection, Sequence
+
+import networkx as nx
+import numpy as np
+
+from bezoar._errors import BezoarError
+from bezoar.networks._network import Network
+
+Poisoned = int | Collection[int]
+
+#: How often a random topology is drawn again in the hope of a connected one.
+DRAWS = 100
+
+
+def two_castle(agents: int = 10, poisoned: Poisoned = 1) -> Network:
+    """Two cliques of ``k = agents / 2``, all cross pairs linked but ``(i, i + k)``.
+
+    Agents ``0 … k-1`` are the first castle. A number of poisoned agents sits around the border
+    between the castles: ``k-1``, then ``k``, ``k-2``, ``k+1``, …, so that some regular agent
+    hears all of them.
+    """
+    _at_least("agents", agents, 4)
+    if agents % 2:
+        raise BezoarError(f"agents: two castles need an even number, found {agents}")
+    half = agents // 2
+    graph = nx.complete_graph(agents)
+    graph.remove_edges_from((i, i + half) for i in range(half))
+    return _network("two_castle", graph, poisoned, _from_the_middle(agents, half - 1))
+
+
+def line(agents: int = 10, poisoned: Poisoned = 1) -> Network:
+    """A path ``0 - 1 - … - W-1``.
+
+    A number of poisoned agents sits in the middle, ``(W-1)//2`` first, and cuts the regular
+    network in two.
+    """
+    _at_least("agents", agents, 2)
+    order = _from_the_middle(agents, (agents - 1) // 2)
+    return _network("line", nx.path_graph(agents), poisoned, order)
+
+
+def fan(agents: int = 10, poisoned: Poisoned = 1) -> Network:
+    """A path of the regular agents; each poisoned one is linked to all of them.
+
+    The regular agents are ``0 … R-1`` in the order of the path, the poisoned ones the last, not
+    linked to each other. When ``poisoned`` names agents, their number shapes the fan (at least
+    one hub) and the names say who is poisoned.
+    """
+    _at_least("agents", agents, 3)
+    hubs = poisoned if isinstance(poisoned, int) else len(poisoned)
+    hubs = max(hubs, 1)
+    if hubs >= agents - 1:
+        raise BezoarError(
+            f"poisoned: a fan of {agents} agents has at most {agents - 2} poisoned, found {hubs}"
+        )
+    regular = agents - hubs
+    graph = nx.path_graph(regular)
+    graph.add_edges_from((hub, agent) for hub in range(regular, agents) for agent in range(regular))
+    return _network("fan", graph, poisoned, _last_first(agents))
+
+
+def lower_bound(regular: int = 4, poisoned: int = 4) -> Network:
+    """The network of Theorem 3: a clique of regular agents with two poisoned neighbours each.
+
+    Regular agents are ``0 … R-1``, poisoned ones the last, not linked to each other. Poisoned
+    agents take turns in two layers; each layer deals the regular agents, in order around a circle
+    and the second layer one agent later, into consecutive blocks of at least two, a block for
+    each of its poisoned agents. With four and four that is Figure 9. Agent 0 and the first agent
+    of the first layer's second block have no poisoned neighbour in common.
+
+    This takes ``R ≥ 4`` and four to ``R`` poisoned agents (``R - 1`` for odd ``R``). Poisoned
+    agents beyond that are linked to every regular one, and with fewer than four regular or
+    poisoned agents all poisoned ones are.
+    """
+    _at_least("regular", regular, 2)
+    _at_least("poisoned", poisoned, 1)
+    blocks: list[list[int]] = [list(range(regular))] * poisoned
+    if regular >= 4 and poisoned >= 4:
+        dealt = min(poisoned, regular - regular % 2)
+        for layer in (0, 1):
+            circle = np.roll(np.arange(regular), -layer)
+            places = range(layer, dealt, 2)
+            for place, block in zip(places, np.array_split(circle, len(places)), strict=True):
+                blocks[place] = block.tolist()
+    graph = nx.complete_graph(regular)
+    for agent, block in enumerate(blocks, start=regular):
+        graph.add_edges_from((agent, neighbour) for neighbour in block)
+    return Network(graph, range(regular, regular + poisoned), name="lower_bound")
+
+
+def complete(agents: int = 10, poisoned: Poisoned = 1) -> Network:
+    """Every agent linked to every other. A number of poisoned agents are the last ones."""
+    _at_least("agents", agents, 2)
+    return _network("complete", nx.complete_graph(agents), poisoned, _last_first(agents))
+
+
+def ring(agents: int = 10, poisoned: Poisoned = 1) -> Network:
+    """A cycle ``0 - 1 - … - W-1 - 0``. A number of poisoned agents are the last ones."""
+    _at_least("agents", agents, 3)
+    return _network("ring", nx.cycle_graph(agents), poisoned, _last_first(agents))
+
+
+def star(agents: int = 10, poisoned: Poisoned = 1) -> Network:
+    """Agent 0 linked to all others, the leaves. A number of poisoned agents are the last leaves."""
+    _at_least("agents", agents, 2)
+    return _network("star", nx.star_graph(agents - 1), poisoned, _last_first(agents))
+
+
+def torus(rows: int = 4, columns: int = 4, poisoned: Poisoned = 1) -> Network:
+    """A grid wrapped around at its borders; agent ``r * columns + c`` sits at row r, column c.
+
+    A number of poisoned agents are the last ones.
+    """
+    _at_least("rows", rows, 3)
+    _at_least("columns", columns, 3)
+    grid = nx.grid_2d_graph(rows, columns, periodic=True)
+    graph = nx.relabel_nodes(grid, {(r, c): r * columns + c for r, c in grid})
+    return _network("torus", graph, poisoned, _last_first(rows * columns))
+
+
+def erdos_renyi(
+    agents: int = 10, probability: float = 0.5, poisoned: Poisoned = 1, seed: int = 0
+) -> Network:
+    """Each pair linked with the given probability, drawn again until connected.
+
+    A number of poisoned agents are the last ones.
+    """
+    _at_least("agents", agents, 2)
+    if not 0 < probability <= 1:
+        raise BezoarError(f"probability: expected a number in (0, 1], found {probability}")
+    graph = _connected_draw(
+        lambda rng: nx.fast_gnp_random_graph(agents, probability, seed=rng),
+        seed,
+        f"erdos_renyi with probability {probability}: raise the probability",
+    )
+    return _network("erdos_renyi", graph, poisoned, _last_first(agents))
+
+
+def random_regular(
+    agents: int = 10, degree: int = 4, poisoned: Poisoned = 1, seed: int = 0
+) -> Network:
+    """A random graph in which everyone has ``degree`` neighbours, drawn again until connected.
+
+    A number of poisoned agents are the last ones.
+    """
+    _at_least("agents", agents, 2)
+    if not 1 <= degree < agents or agents * degree % 2:
+        raise BezoarError(
+            f"degree: expected 1 … {agents - 1} with agents × degree even, "
+            f"found {degree} for {agents} agents"
+        )
+    graph = _connected_draw(
+        lambda rng: nx.random_regular_graph(degree, agents, seed=rng),
+        seed,
+        f"random_regular with degree {degree}: raise the degree",
+    )
+    return _network("random_regular", graph, poisoned, _last_first(agents))
+
+
+def _connected_draw(draw, seed: int, advice: str) -> nx.Graph:  # type: ignore[no-untyped-def]
+    rng = np.random.default_rng(np.random.SeedSequence(seed))
+    for _ in range(DRAWS):
+        graph = draw(rng)
+        if nx.is_connected(graph):
+            return graph
+    raise BezoarError(f"{advice}; none of {DRAWS} draws was connected")
+
+
+def _network(name: str, graph: nx.Graph, poisoned: Poisoned, order: Sequence[int]) -> Network:
+    if isinstance(poisoned, int):
+        if not 0 <= poisoned < len(order):
+            raise BezoarError(
+                f"poisoned: expected 0 … {len(order) - 1} of {len(order)} agents, found {poisoned}"
+            )
+        poisoned = order[:poisoned]
+    return Network(graph, poisoned, name=name)
+
+
+def _last_first(agents: int) -> Sequence[int]:
+    return range(agents - 1, -1, -1)
+
+
+def _from_the_middle(agents: int, start: int) -> Sequence[int]:
+    """All agents by distance from ``start``, the higher first: start, start+1, start-1, …"""
+    return sorted(range(agents), key=lambda agent: (abs(agent - start), -agent))
+
+
+def _at_least(field: str, found: int, least: int) -> None:
+    if not isinstance(found, int) or isinstance(found, bool) or found < least:
+        raise BezoarError(f"{field}: expected an integer of at least {least}, found {found!r}")
