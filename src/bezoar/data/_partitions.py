@@ -1,0 +1,161 @@
+"""Who holds which samples: partitions of a training set over all agents, poisoned ones too."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bezoar._errors import BezoarError
+
+Ints = NDArray[np.int64]
+
+#: How often a Dirichlet partition is drawn again when an agent came away empty.
+DRAWS = 100
+
+
+@dataclass(frozen=True, eq=False)
+class Partition:
+    """The samples of every agent.
+
+    Attributes:
+        order: ``[n]`` sample numbers, agent after agent.
+        offsets: ``[W + 1]`` agent ``w`` holds ``order[offsets[w] : offsets[w + 1]]``.
+    """
+
+    order: Ints
+    offsets: Ints
+
+    @classmethod
+    def from_owners(cls, owners: Ints, agents: int) -> "Partition":
+        """The partition in which sample ``i`` belongs to agent ``owners[i]``."""
+        sizes = np.bincount(owners, minlength=agents)
+        order = np.argsort(owners, kind="stable").astype(np.int64)
+        return cls(order, np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64))
+
+    @property
+    def agents(self) -> int:
+        """The number of agents."""
+        return len(self.offsets) - 1
+
+    @cached_property
+    def sizes(self) -> Ints:
+        """``[W]`` how many samples each agent holds."""
+        return np.diff(self.offsets)
+
+    def samples(self, agent: int) -> Ints:
+        """The samples of one agent."""
+        return self.order[self.offsets[agent] : self.offsets[agent + 1]]
+
+    def holdings(self, labels: Ints, classes: int) -> Ints:
+        """``[W, classes]`` how many samples of each class each agent holds."""
+        owner = np.repeat(np.arange(self.agents), self.sizes)
+        cells = owner * classes + labels[self.order]
+        return np.bincount(cells, minlength=self.agents * classes).reshape(self.agents, classes)
+
+
+class Partitioner(ABC):
+    """A way to hand out samples; a frozen dataclass whose fields are its options."""
+
+    name: ClassVar[str] = ""
+
+    def __call__(
+        self, labels: Ints, classes: int, agents: int, rng: np.random.Generator
+    ) -> Partition:
+        """Hand out all samples, each to one agent, so that nobody comes away empty."""
+        if agents > len(labels):
+            raise BezoarError(
+                f"partition {self.name}: {len(labels)} samples are too few for {agents} agents"
+            )
+        return Partition.from_owners(self.owners(labels, classes, agents, rng), agents)
+
+    @abstractmethod
+    def owners(
+        self, labels: Ints, classes: int, agents: int, rng: np.random.Generator
+    ) -> Ints:
+        """``[n]`` the agent who gets each sample."""
+
+
+@dataclass(frozen=True)
+class IID(Partitioner):
+    """An even random split."""
+
+    name: ClassVar[str] = "iid"
+
+    def owners(  # noqa: D102
+        self, labels: Ints, classes: int, agents: int, rng: np.random.Generator
+    ) -> Ints:
+        return rng.permutation(np.arange(len(labels)) * agents // len(labels))
+
+
+@dataclass(frozen=True)
+class Dirichlet(Partitioner):
+    """Each class dealt out in proportions drawn from a symmetric Dirichlet distribution.
+
+    Args:
+        alpha: the concentration: large is nearly i.i.d., small leaves few classes to an agent.
+    """
+
+    alpha: float = 1.0
+
+    name: ClassVar[str] = "dirichlet"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.alpha, int | float) or not 0 < self.alpha < np.inf:
+            raise BezoarError(f"alpha: expected a positive number, found {self.alpha!r}")
+
+    def owners(  # noqa: D102
+        self, labels: Ints, classes: int, agents: int, rng: np.random.Generator
+    ) -> Ints:
+        by_class = np.argsort(labels, kind="stable")
+        counts = np.bincount(labels, minlength=classes)
+        for _ in range(DRAWS):
+            shares = rng.dirichlet(np.full(agents, float(self.alpha)), size=classes)
+            bounds = np.rint(np.cumsum(shares, axis=1) * counts[:, None]).astype(np.int64)
+            bounds[:, -1] = counts
+            sizes = np.diff(bounds, axis=1, prepend=0)
+            if np.all(sizes.sum(axis=0) > 0):
+                owners = np.empty(len(labels), dtype=np.int64)
+                dealt = np.repeat(np.tile(np.arange(agents), classes), sizes.ravel())
+                starts = np.concatenate([[0], np.cumsum(counts)])
+                for start, stop in zip(starts[:-1], starts[1:], strict=True):
+                    owners[rng.permutation(by_class[start:stop])] = dealt[start:stop]
+                return owners
+        raise BezoarError(
+            f"partition dirichlet: in {DRAWS} draws with alpha {self.alpha} some of {agents} "
+            "agents always came away empty; raise alpha or use fewer agents"
+        )
+
+
+@dataclass(frozen=True)
+class ByClass(Partitioner):
+    """Agent ``i`` gets the classes congruent to ``i`` modulo the number of agents.
+
+    With fewer classes than agents, a class is split evenly and at random among its agents, those
+    congruent to it modulo the number of classes.
+    """
+
+    name: ClassVar[str] = "by_class"
+
+    def owners(  # noqa: D102
+        self, labels: Ints, classes: int, agents: int, rng: np.random.Generator
+    ) -> Ints:
+        owners = labels % agents
+        if classes < agents:
+            counts = np.bincount(labels, minlength=classes)
+            holders = (agents - 1 - np.arange(classes)) // classes + 1
+            shuffled = rng.permutation(len(labels))
+            by_class = shuffled[np.argsort(labels[shuffled], kind="stable")]
+            kind = labels[by_class]
+            starts = np.cumsum(counts) - counts
+            rank = np.arange(len(labels)) - starts[kind]
+            owners = np.empty(len(labels), dtype=np.int64)
+            owners[by_class] = kind + classes * (rank * holders[kind] // counts[kind])
+        empty = np.flatnonzero(np.bincount(owners, minlength=agents) == 0)
+        if len(empty):
+            raise BezoarError(
+                f"partition by_class: agent {empty[0]} comes away empty; use fewer agents"
+            )
+        return owners

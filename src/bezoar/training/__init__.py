@@ -1,0 +1,33 @@
+"""Algorithm 1: local updates, exchange, aggregation, for many runs at once."""
+
+from typing import Any
+
+from bezoar import _registry
+from bezoar.training._engine import DTYPES, Engine, History, State
+from bezoar.training._metrics import METRICS
+from bezoar.training._run import Problem, Run
+from bezoar.training._schedules import SCHEDULES, Constant, Horizon, InverseSqrt, Schedule
+from bezoar.training._workers import Workers, available_cores
+
+__all__ = [
+    "DTYPES",
+    "METRICS",
+    "SCHEDULES",
+    "Constant",
+    "Engine",
+    "History",
+    "Horizon",
+    "InverseSqrt",
+    "Problem",
+    "Run",
+    "Schedule",
+    "State",
+    "Workers",
+    "available_cores",
+    "schedule",
+]
+
+
+def schedule(name: str, **options: Any) -> Schedule:
+    """The schedule called ``name``, made with the given options."""
+    return _registry.create("schedule", name, SCHEDULES, options)

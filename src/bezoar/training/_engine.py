@@ -1,0 +1,192 @@
+"""Algorithm 1 for many runs at once."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from bezoar._errors import BezoarError
+from bezoar.aggregators import Exchange
+from bezoar.training._costs import LocalCosts
+from bezoar.training._metrics import METRICS, Meter
+from bezoar.training._run import Problem, Run
+from bezoar.training._workers import Workers
+
+DTYPES = {"float32": torch.float32, "float64": torch.float64}
+
+
+@dataclass(frozen=True)
+class State:
+    """Where training stands.
+
+    Attributes:
+        iteration: how many iterations are done.
+        models: ``[runs, agents, classes, width]``.
+        share: ``[runs, agents]`` the weight given to poisoned agents in the last exchange, if it
+            was asked for.
+    """
+
+    iteration: int
+    models: Tensor
+    share: Tensor | None = None
+
+
+@dataclass(frozen=True)
+class History:
+    """What was measured of one run.
+
+    Attributes:
+        iterations: ``[n]`` after how many iterations.
+        metrics: ``[n]`` values for each metric.
+        models: ``[agents, D]`` the final models: weights class by class, then biases.
+    """
+
+    iterations: NDArray[np.int64]
+    metrics: dict[str, NDArray[np.float64]]
+    models: Tensor
+
+    def __getitem__(self, metric: str) -> NDArray[np.float64]:
+        return self.metrics[metric]
+
+    @property
+    def diverged(self) -> bool:
+        """Whether some agent's model is no longer finite."""
+        return not bool(torch.isfinite(self.models).all())
+
+
+class Engine:
+    """Steps runs that share a problem, together.
+
+    Args:
+        problem: what the runs share.
+        runs: what differs between them.
+        workers: who computes.
+    """
+
+    def __init__(self, problem: Problem, runs: Sequence[Run], workers: Workers) -> None:
+        _check(problem, runs)
+        self.problem = problem
+        # Runs with the same rule side by side are aggregated by one call.
+        rules = {rule: place for place, rule in enumerate(dict.fromkeys(r.aggregator for r in runs))}
+        self._order = sorted(range(len(runs)), key=lambda run: rules[runs[run].aggregator])
+        self.runs = [runs[place] for place in self._order]
+        self._workers = workers
+        device, dtype = torch.device(problem.device), DTYPES[problem.dtype]
+        self.costs = LocalCosts(
+            problem.dataset, problem.partition, self.runs, dtype, device, workers
+        )
+        self.meter = Meter(self.runs, problem.metrics, problem.dataset, self.costs, workers)
+        self._exchanges = []
+        first = 0
+        for rule, group in groupby(self.runs, key=lambda run: run.aggregator):
+            networks = [run.network for run in group]
+            self._exchanges.append(
+                (slice(first, first + len(networks)), Exchange(rule, networks, device))
+            )
+            first += len(networks)
+        self._weight_decay = torch.tensor(
+            [run.weight_decay for run in self.runs], dtype=dtype, device=device
+        )
+
+    def start(self) -> State:
+        """The common starting point."""
+        return State(0, self.costs.start())
+
+    def step(self, state: State) -> State:
+        """One iteration: local updates, exchange, aggregation. ``state`` is used up."""
+        iteration = state.iteration + 1
+        self.local_updates(state.models, iteration)
+        share = self._is_measured(iteration) and self.meter.wants_share
+        models, shares = self.aggregate(state.models, share)
+        return State(iteration, models, shares)
+
+    def local_updates(self, models: Tensor, iteration: int) -> None:
+        """Every agent's gradient step of one iteration, in place."""
+        steps = torch.tensor(
+            [run.schedule(iteration, self.problem.iterations) for run in self.runs],
+            dtype=models.dtype,
+            device=models.device,
+        )
+        self.costs.descend(models, steps, self._weight_decay)
+
+    def aggregate(self, messages: Tensor, share: bool = False) -> tuple[Tensor, Tensor | None]:
+        """Every agent's next model, and on request whom it listened to."""
+        flat, head = messages.flatten(2), self.costs.model.head(messages)
+        models = torch.empty_like(flat)
+        shares = torch.empty(flat.shape[:2], dtype=torch.float64, device=flat.device)
+
+        def exchange(part: tuple[slice, Exchange]) -> None:
+            runs, apply = part
+            new, given = apply.step(flat[runs], head[runs], share)
+            models[runs] = new
+            if given is not None:
+                shares[runs] = given
+
+        self._workers.map(exchange, self._exchanges)
+        return models.view_as(messages), shares if share else None
+
+    def train(self, progress: "Callable[[int, dict[str, Tensor]], Any] | None" = None) -> list[History]:
+        """Run all iterations.
+
+        Args:
+            progress: called after every iteration with its number and the latest metrics.
+
+        Returns:
+            One history a run, in the order the runs were given.
+        """
+        state = self.start()
+        taken = [(0, self.meter.measure(state.models, None))]
+        while state.iteration < self.problem.iterations:
+            state = self.step(state)
+            if self._is_measured(state.iteration):
+                taken.append((state.iteration, self.meter.measure(state.models, state.share)))
+            if progress is not None:
+                progress(state.iteration, taken[-1][1])
+        return self._histories(state, taken)
+
+    def _is_measured(self, iteration: int) -> bool:
+        return iteration % self.problem.every == 0 or iteration == self.problem.iterations
+
+    def _histories(
+        self, state: State, taken: list[tuple[int, dict[str, Tensor]]]
+    ) -> list[History]:
+        iterations = np.array([iteration for iteration, _ in taken], dtype=np.int64)
+        vectors = self.costs.model.flatten(state.models).cpu()
+        histories: list[History | None] = [None] * len(self.runs)
+        for place, original in enumerate(self._order):
+            metrics = {
+                name: np.array([float(values[name][place]) for _, values in taken])
+                for name in self.problem.metrics
+            }
+            histories[original] = History(iterations, metrics, vectors[place])
+        return [history for history in histories if history is not None]
+
+
+def _check(problem: Problem, runs: Sequence[Run]) -> None:
+    if not runs:
+        raise BezoarError("runs: at least one is needed")
+    for run in runs:
+        if run.network.agents != problem.partition.agents:
+            raise BezoarError(
+                f"partition: made for {problem.partition.agents} agents, but the "
+                f"{run.network.name} network has {run.network.agents}"
+            )
+        run.attack.check(problem.dataset.classes)
+        if not 0 <= run.weight_decay:
+            raise BezoarError(f"weight_decay: expected 0 or more, found {run.weight_decay}")
+    for field, found, least in (
+        ("iterations", problem.iterations, 0),
+        ("every", problem.every, 1),
+    ):
+        if found < least:
+            raise BezoarError(f"{field}: expected at least {least}, found {found}")
+    unknown = [name for name in problem.metrics if name not in METRICS]
+    if unknown:
+        raise BezoarError(f"metrics: {unknown[0]!r} is not known; allowed: {', '.join(METRICS)}")
+    if problem.dtype not in DTYPES:
+        raise BezoarError(f"dtype: {problem.dtype!r} is not known; allowed: {', '.join(DTYPES)}")

@@ -1,0 +1,159 @@
+"""What is measured of models in training."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from bezoar.data import Dataset
+from bezoar.training._costs import BLOCK, LocalCosts
+from bezoar.training._run import Run
+from bezoar.training._workers import Workers
+
+#: Every metric, with what it is.
+METRICS = {
+    "accuracy": "test accuracy of the average model of the regular agents",
+    "accuracy_mean": "test accuracy of the regular agents' own models, on average",
+    "accuracy_worst": "test accuracy of the regular agents' own models, the lowest",
+    "test_loss": "cross-entropy of the average model on the test set",
+    "training_loss": "the regular agents' cost f at the average model",
+    "consensus_error": "largest squared distance of a regular agent's model to the average",
+    "gradient_norm": "squared norm of the gradient of f at the average model",
+    "heterogeneity": "ξ: largest distance of a regular agent's gradient to that of f there",
+    "disturbance": "A: largest distance of a poisoned agent's gradient to that of f there",
+    "poison_share": "weight that regular agents gave to poisoned ones in the last exchange",
+}
+
+_BY_TEST = {"accuracy", "test_loss"}
+_BY_AGENT = {"accuracy_mean", "accuracy_worst"}
+_BY_GRADIENT = {"training_loss", "gradient_norm", "heterogeneity", "disturbance"}
+
+
+class TestSet:
+    """The test samples, sorted by class, for the accuracy of many models at once."""
+
+    __test__ = False  # not a test case, whatever its name
+
+    def __init__(self, dataset: Dataset, costs: LocalCosts) -> None:
+        model = costs.model
+        order = dataset.test_labels.argsort(kind="stable")
+        self._samples = model.design(dataset.test[order], costs.dtype).to(costs.device)
+        ends = dataset.test_labels[order].searchsorted(range(model.classes + 1)).tolist()
+        self._blocks = [
+            (kind, first, min(first + BLOCK, ends[kind + 1]))
+            for kind in range(model.classes)
+            for first in range(ends[kind], ends[kind + 1], BLOCK)
+        ]
+
+    def evaluate(self, models: Tensor) -> tuple[Tensor, Tensor]:
+        """Accuracy and mean cross-entropy of models.
+
+        Args:
+            models: ``[n, classes, width]``.
+
+        Returns:
+            ``[n]`` and ``[n]``, float64. Of equally likely classes the lowest is predicted.
+        """
+        rows = models.reshape(-1, models.shape[-1])
+        right = torch.zeros(len(models), dtype=torch.float64, device=models.device)
+        loss = torch.zeros_like(right)
+        for kind, first, last in self._blocks:
+            scores = (rows @ self._samples[first:last].T).view(len(models), -1, last - first)
+            own = scores[:, kind]
+            wins = torch.ones_like(own, dtype=torch.bool)
+            if kind > 0:
+                wins &= own > scores[:, :kind].amax(1)
+            if kind + 1 < scores.shape[1]:
+                wins &= own >= scores[:, kind + 1 :].amax(1)
+            right += wins.sum(-1)
+            loss += (scores.logsumexp(1) - own).sum(-1, dtype=torch.float64)
+        return right / len(self._samples), loss / len(self._samples)
+
+
+class Meter:
+    """Takes the chosen metrics of all runs."""
+
+    def __init__(
+        self,
+        runs: Sequence[Run],
+        metrics: Sequence[str],
+        dataset: Dataset,
+        costs: LocalCosts,
+        workers: Workers,
+    ) -> None:
+        self.metrics = tuple(metrics)
+        self._costs = costs
+        self._workers = workers
+        self._test = TestSet(dataset, costs)
+        poisoned = [run.network.poisoned_mask for run in runs]
+        self._poisoned = torch.tensor([mask.tolist() for mask in poisoned], device=costs.device)
+        self._regular = ~self._poisoned
+        self._average = self._regular.double() / self._regular.sum(1, keepdim=True)
+
+    @property
+    def wants_share(self) -> bool:
+        """Whether the last exchange must tell who was listened to."""
+        return "poison_share" in self.metrics
+
+    def measure(self, models: Tensor, share: Tensor | None) -> dict[str, Tensor]:
+        """The metrics of every run.
+
+        Args:
+            models: ``[runs, agents, classes, width]``.
+            share: ``[runs, agents]`` the weight given to poisoned agents in the exchange that
+                made ``models``; ``None`` before the first.
+
+        Returns:
+            ``[runs]`` float64 for each metric; NaN where it is not defined.
+        """
+        wanted = set(self.metrics)
+        flat = models.flatten(2)
+        average = (self._average.to(models.dtype).unsqueeze(1) @ flat).squeeze(1)
+        found: dict[str, Tensor] = {}
+        if "consensus_error" in wanted:
+            found["consensus_error"] = self._largest(
+                (flat - average.unsqueeze(1)).square().sum(-1, dtype=torch.float64), self._regular
+            )
+        if "poison_share" in wanted:
+            if share is None:
+                share = torch.full_like(self._average, torch.nan)
+            given = share.masked_fill(self._poisoned, 0) * self._average
+            found["poison_share"] = given.sum(1)
+        common = average.view(len(models), *models.shape[2:])
+        if wanted & _BY_TEST:
+            [(accuracy, loss)] = self._workers.map(self._test.evaluate, [common])
+            found |= {"accuracy": accuracy, "test_loss": loss}
+        if wanted & _BY_AGENT:
+            found |= self._by_agent(models)
+        if wanted & _BY_GRADIENT:
+            found |= self._by_gradient(common, models)
+        return {name: found[name] for name in self.metrics}
+
+    def _by_agent(self, models: Tensor) -> dict[str, Tensor]:
+        columns = self._workers.map(
+            lambda agent: self._test.evaluate(models[:, agent])[0], range(models.shape[1])
+        )
+        accuracy = torch.stack(columns, dim=1)
+        worst = accuracy.masked_fill(self._poisoned, torch.inf).amin(1)
+        return {
+            "accuracy_mean": (accuracy * self._average).sum(1),
+            "accuracy_worst": worst,
+        }
+
+    def _by_gradient(self, common: Tensor, models: Tensor) -> dict[str, Tensor]:
+        gradients, costs = self._costs.gradients_at(common, models)
+        flat = gradients.flatten(2)
+        whole = (self._average.to(flat.dtype).unsqueeze(1) @ flat).squeeze(1)
+        apart = (flat - whole.unsqueeze(1)).square().sum(-1, dtype=torch.float64).sqrt()
+        return {
+            "training_loss": (costs * self._average).masked_fill(self._poisoned, 0).sum(1),
+            "gradient_norm": whole.square().sum(-1, dtype=torch.float64),
+            "heterogeneity": self._largest(apart, self._regular),
+            "disturbance": self._largest(apart, self._poisoned),
+        }
+
+    @staticmethod
+    def _largest(values: Tensor, among: Tensor) -> Tensor:
+        """``[runs]`` the largest value among some agents; NaN where there are none."""
+        largest = values.masked_fill(~among, -torch.inf).amax(1)
+        return largest.masked_fill(~among.any(1), torch.nan)
