@@ -32,10 +32,10 @@ class WeightedMean(WeightedAggregator):
     def __post_init__(self) -> None:
         choose("mixing", self.mixing, MIXINGS)
 
-    def wiring(self) -> tuple[str, Estimate]:  # noqa: D102
+    def wiring(self) -> tuple[str, Estimate]:
         return self.mixing, "true"
 
-    def weights(self, neighbourhood: Neighbourhood) -> Tensor:  # noqa: D102
+    def weights(self, neighbourhood: Neighbourhood) -> Tensor:
         return neighbourhood.mixing
 
 
@@ -50,7 +50,7 @@ class Mean(WeightedAggregator):
     label: ClassVar[str] = "Mean"
     reads: ClassVar[str] = "nothing"
 
-    def weights(self, neighbourhood: Neighbourhood) -> Tensor:  # noqa: D102
+    def weights(self, neighbourhood: Neighbourhood) -> Tensor:
         return neighbourhood.mask / neighbourhood.size.unsqueeze(-1).to(torch.float64)
 
 
@@ -62,7 +62,7 @@ class Local(WeightedAggregator):
     label: ClassVar[str] = "Local"
     reads: ClassVar[str] = "nothing"
 
-    def weights(self, neighbourhood: Neighbourhood) -> Tensor:  # noqa: D102
+    def weights(self, neighbourhood: Neighbourhood) -> Tensor:
         own = torch.zeros_like(neighbourhood.mixing)
         own[..., 0] = 1
         return own

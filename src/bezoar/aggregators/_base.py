@@ -13,7 +13,7 @@ from bezoar.aggregators._seats import Estimate, estimates
 from bezoar.networks import Network
 
 
-class Aggregator(ABC):
+class Aggregator:
     """A rule by which every agent turns the models it has into its next model.
 
     A rule is a frozen dataclass whose fields are its options. It says with :meth:`wiring` what it
@@ -41,7 +41,7 @@ class Aggregator(ABC):
 
         return Exchange(self, [network])(messages)
 
-    def check(self, network: Network) -> None:  # noqa: B027 - most rules work anywhere
+    def check(self, network: Network) -> None:
         """Refuse, naming the agent, a network on which the rule is impossible at some agent."""
 
     def wiring(self) -> tuple[str, Estimate]:
@@ -56,7 +56,7 @@ class Aggregator(ABC):
         return self.label
 
 
-class WeightedAggregator(Aggregator):
+class WeightedAggregator(Aggregator, ABC):
     """A rule that returns a combination of its inputs.
 
     Attributes:
@@ -71,7 +71,7 @@ class WeightedAggregator(Aggregator):
         """``[..., m]`` the weight of each input: a probability vector, zero at padding."""
 
 
-class CoordinateAggregator(Aggregator):
+class CoordinateAggregator(Aggregator, ABC):
     """A rule that sorts each coordinate of the inputs and averages by rank."""
 
     @abstractmethod

@@ -40,7 +40,7 @@ class CenteredClipping(WeightedAggregator):
         if not isinstance(self.steps, int) or self.steps < 1:
             raise BezoarError(f"steps: expected an integer of at least 1, found {self.steps!r}")
 
-    def weights(self, neighbourhood: Neighbourhood) -> Tensor:  # noqa: D102
+    def weights(self, neighbourhood: Neighbourhood) -> Tensor:
         centre = torch.zeros_like(neighbourhood.finite, dtype=torch.float64)
         centre[..., 0] = 1
         uniform = 1 / neighbourhood.size.unsqueeze(-1).to(torch.float64)
@@ -72,10 +72,10 @@ class ClippedGossip(WeightedAggregator):
         _check_threshold(self.threshold)
         choose("mixing", self.mixing, MIXINGS)
 
-    def wiring(self) -> tuple[str, Estimate]:  # noqa: D102
+    def wiring(self) -> tuple[str, Estimate]:
         return self.mixing, "true"
 
-    def weights(self, neighbourhood: Neighbourhood) -> Tensor:  # noqa: D102
+    def weights(self, neighbourhood: Neighbourhood) -> Tensor:
         own = torch.zeros_like(neighbourhood.finite, dtype=torch.float64)
         own[..., 0] = 1
         distances = neighbourhood.squared_distances_to(own).sqrt_()

@@ -32,21 +32,21 @@ class TrimmedMean(CoordinateAggregator):
     def __post_init__(self) -> None:
         check_estimate(self.estimate)
 
-    def wiring(self) -> tuple[str, Estimate]:  # noqa: D102
+    def wiring(self) -> tuple[str, Estimate]:
         return "metropolis", self.estimate
 
-    def check(self, network: Network) -> None:  # noqa: D102
+    def check(self, network: Network) -> None:
         needed = 2 * estimates(network, self.estimate) + 1
         refuse_small_neighbourhoods(
             self, network, needed, "drops as many again on the other side and must keep one"
         )
 
-    def rank_weights(self, size: Tensor, estimate: Tensor, slots: int) -> Tensor:  # noqa: D102
+    def rank_weights(self, size: Tensor, estimate: Tensor, slots: int) -> Tensor:
         rank = torch.arange(slots, device=size.device)
         size, estimate = size.unsqueeze(-1), estimate.unsqueeze(-1)
         return normalised(((rank >= estimate) & (rank < size - estimate)).to(torch.float64))
 
-    def outermost(self, largest_estimate: int) -> int:  # noqa: D102
+    def outermost(self, largest_estimate: int) -> int:
         return largest_estimate
 
 
@@ -60,7 +60,7 @@ class Median(CoordinateAggregator):
     name: ClassVar[str] = "median"
     label: ClassVar[str] = "Median"
 
-    def rank_weights(self, size: Tensor, estimate: Tensor, slots: int) -> Tensor:  # noqa: D102
+    def rank_weights(self, size: Tensor, estimate: Tensor, slots: int) -> Tensor:
         rank = torch.arange(slots, device=size.device)
         size = size.unsqueeze(-1)
         middle = (rank >= (size - 1) // 2) & (rank <= size // 2)

@@ -117,7 +117,7 @@ class Exchange:
     @cached_property
     def _dense(self) -> bool:
         links = max(network.adjacency.nnz for network in self.networks)
-        return self.agents**2 <= DENSE_ADVANTAGE * (links + self.agents)
+        return bool(self.agents**2 <= DENSE_ADVANTAGE * (links + self.agents))
 
     @cached_property
     def _seats(self) -> Seats:
@@ -148,8 +148,9 @@ class Exchange:
             assert head is not None
             weights = rule.weights(self._dense_head(messages, head))
         runs = len(messages)
-        matrix = torch.zeros(runs, self.agents, self.agents, dtype=messages.dtype,
-                             device=messages.device)
+        matrix = torch.zeros(
+            runs, self.agents, self.agents, dtype=messages.dtype, device=messages.device
+        )
         matrix.scatter_add_(
             -1,
             seats.index.expand(runs, -1, -1),
@@ -213,7 +214,8 @@ class Exchange:
             raise BezoarError(
                 f"head: {classes} × {features} is longer than a message of {messages.shape[-1]}"
             )
-        return messages[..., : classes * features].unflatten(-1, (classes, features))
+        head = messages[..., : classes * features]
+        return head.reshape(*head.shape[:-1], classes, features)
 
     def _check_messages(self, messages: Tensor) -> None:
         if messages.ndim < 2 or messages.shape[-2] != self.agents:

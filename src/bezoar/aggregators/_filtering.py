@@ -33,13 +33,13 @@ class FABA(WeightedAggregator):
     def __post_init__(self) -> None:
         check_estimate(self.estimate)
 
-    def wiring(self) -> tuple[str, Estimate]:  # noqa: D102
+    def wiring(self) -> tuple[str, Estimate]:
         return "metropolis", self.estimate
 
-    def check(self, network: Network) -> None:  # noqa: D102
+    def check(self, network: Network) -> None:
         _check_something_left(self, network)
 
-    def weights(self, neighbourhood: Neighbourhood) -> Tensor:  # noqa: D102
+    def weights(self, neighbourhood: Neighbourhood) -> Tensor:
         return drop_farthest(neighbourhood, neighbourhood.mask.to(torch.float64))
 
 
@@ -67,19 +67,17 @@ class IOS(WeightedAggregator):
         choose("mixing", self.mixing, MIXINGS)
         check_estimate(self.estimate)
 
-    def wiring(self) -> tuple[str, Estimate]:  # noqa: D102
+    def wiring(self) -> tuple[str, Estimate]:
         return self.mixing, self.estimate
 
-    def check(self, network: Network) -> None:  # noqa: D102
+    def check(self, network: Network) -> None:
         _check_something_left(self, network)
 
-    def weights(self, neighbourhood: Neighbourhood) -> Tensor:  # noqa: D102
+    def weights(self, neighbourhood: Neighbourhood) -> Tensor:
         return drop_farthest(neighbourhood, neighbourhood.mixing, self.keep_own)
 
 
-def drop_farthest(
-    neighbourhood: Neighbourhood, prior: Tensor, keep_own: bool = False
-) -> Tensor:
+def drop_farthest(neighbourhood: Neighbourhood, prior: Tensor, keep_own: bool = False) -> Tensor:
     """``[..., m]`` the prior weights over what is left after dropping the farthest inputs."""
     kept = neighbourhood.mask.expand_as(neighbourhood.finite)
     for dropped in range(neighbourhood.largest_estimate):

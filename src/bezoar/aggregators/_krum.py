@@ -32,14 +32,14 @@ class Krum(WeightedAggregator):
     def __post_init__(self) -> None:
         check_estimate(self.estimate)
 
-    def wiring(self) -> tuple[str, Estimate]:  # noqa: D102
+    def wiring(self) -> tuple[str, Estimate]:
         return "metropolis", self.estimate
 
-    def check(self, network: Network) -> None:  # noqa: D102
+    def check(self, network: Network) -> None:
         needed = estimates(network, self.estimate) + 1
         refuse_small_neighbourhoods(self, network, needed, "must keep at least one")
 
-    def weights(self, neighbourhood: Neighbourhood) -> Tensor:  # noqa: D102
+    def weights(self, neighbourhood: Neighbourhood) -> Tensor:
         finite = neighbourhood.finite
         distances = neighbourhood.squared_distances()
         present = finite.unsqueeze(-1) & finite.unsqueeze(-2)

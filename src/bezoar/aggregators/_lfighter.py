@@ -50,10 +50,10 @@ class LFighter(WeightedAggregator):
             )
         object.__setattr__(self, "head", shape)
 
-    def head_shape(self) -> tuple[int, int] | None:  # noqa: D102
+    def head_shape(self) -> tuple[int, int] | None:
         return self.head
 
-    def weights(self, neighbourhood: Neighbourhood) -> Tensor:  # noqa: D102
+    def weights(self, neighbourhood: Neighbourhood) -> Tensor:
         assert neighbourhood.head is not None
         assert neighbourhood.head_centred is not None
         finite = neighbourhood.finite

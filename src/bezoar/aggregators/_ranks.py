@@ -27,8 +27,8 @@ def sort_ends(inputs: list[Tensor], low: int, high: int) -> list[Tensor]:
     # A sweep that brings one extreme to its end takes as many exchanges as inputs are left.
     sweeps = low * count + high * count - (low + high) * (low + high + 1) // 2
     full = _batcher(count)
-    pairs = iter(full) if low + high >= count - 1 or sweeps >= len(full) else _ends(
-        count, low, high
+    pairs = (
+        iter(full) if low + high >= count - 1 or sweeps >= len(full) else _ends(count, low, high)
     )
     spare = torch.empty_like(inputs[0])
     for lower, higher in pairs:

@@ -43,7 +43,7 @@ class RFA(WeightedAggregator):
                 f"iterations: expected an integer of at least 1, found {self.iterations!r}"
             )
 
-    def weights(self, neighbourhood: Neighbourhood) -> Tensor:  # noqa: D102
+    def weights(self, neighbourhood: Neighbourhood) -> Tensor:
         usable = neighbourhood.finite | (
             neighbourhood.mask & ~neighbourhood.finite.any(-1, keepdim=True)
         )

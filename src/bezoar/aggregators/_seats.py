@@ -161,7 +161,9 @@ def _seat_group(rows: Sequence[_Rows], group: NDArray[np.int64], slots: int) -> 
     filled = [row.fill(group, slots) for row in rows]
     estimate = np.stack([row.estimate[group] for row in rows])
     index, mask, weights = (np.stack(part) for part in zip(*filled, strict=True))
-    poisoned = np.stack([row.network.poisoned_mask[part[0]] for row, part in zip(rows, filled)])
+    poisoned = np.stack(
+        [row.network.poisoned_mask[part[0]] for row, part in zip(rows, filled, strict=True)]
+    )
     return Seats(
         agents=torch.from_numpy(group),
         index=torch.from_numpy(index),

@@ -58,7 +58,7 @@ class LabelFlip(Attack):
 
     name: ClassVar[str] = "label_flip"
 
-    def corrupt(self, labels: Ints, classes: int, rng: np.random.Generator) -> Ints:  # noqa: D102
+    def corrupt(self, labels: Ints, classes: int, rng: np.random.Generator) -> Ints:
         return classes - 1 - labels
 
 
@@ -83,11 +83,11 @@ class RandomLabels(Attack):
 
     name: ClassVar[str] = "random_labels"
 
-    def check(self, classes: int) -> None:  # noqa: D102
+    def check(self, classes: int) -> None:
         if classes < 2:
             raise BezoarError("attack random_labels: needs at least two classes, found 1")
 
-    def corrupt(self, labels: Ints, classes: int, rng: np.random.Generator) -> Ints:  # noqa: D102
+    def corrupt(self, labels: Ints, classes: int, rng: np.random.Generator) -> Ints:
         return (labels + rng.integers(1, classes, size=len(labels))) % classes
 
 
@@ -115,7 +115,7 @@ class Targeted(Attack):
         if self.source == self.target:
             raise BezoarError(f"target: must differ from source, found {self.target} for both")
 
-    def check(self, classes: int) -> None:  # noqa: D102
+    def check(self, classes: int) -> None:
         for field in ("source", "target"):
             if getattr(self, field) >= classes:
                 raise BezoarError(
@@ -123,8 +123,8 @@ class Targeted(Attack):
                     f"allowed: 0 … {classes - 1}"
                 )
 
-    def eligible(self, labels: Ints) -> NDArray[np.bool_]:  # noqa: D102
-        return labels == self.source
+    def eligible(self, labels: Ints) -> NDArray[np.bool_]:
+        return np.equal(labels, self.source)
 
-    def corrupt(self, labels: Ints, classes: int, rng: np.random.Generator) -> Ints:  # noqa: D102
+    def corrupt(self, labels: Ints, classes: int, rng: np.random.Generator) -> Ints:
         return np.full_like(labels, self.target)

@@ -12,9 +12,7 @@ from bezoar.data._partitions import IID, ByClass, Dirichlet, Partition, Partitio
 DATASETS: dict[str, Callable[[], Dataset]] = {"mnist": mnist}
 
 #: Every partition by its name.
-PARTITIONS: dict[str, type[Partitioner]] = {
-    kind.name: kind for kind in (IID, Dirichlet, ByClass)
-}
+PARTITIONS: dict[str, type[Partitioner]] = {kind.name: kind for kind in (IID, Dirichlet, ByClass)}
 
 __all__ = [
     "DATASETS",

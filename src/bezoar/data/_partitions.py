@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
@@ -72,9 +73,7 @@ class Partitioner(ABC):
         return Partition.from_owners(self.owners(labels, classes, agents, rng), agents)
 
     @abstractmethod
-    def owners(
-        self, labels: Ints, classes: int, agents: int, rng: np.random.Generator
-    ) -> Ints:
+    def owners(self, labels: Ints, classes: int, agents: int, rng: np.random.Generator) -> Ints:
         """``[n]`` the agent who gets each sample."""
 
 
@@ -84,9 +83,7 @@ class IID(Partitioner):
 
     name: ClassVar[str] = "iid"
 
-    def owners(  # noqa: D102
-        self, labels: Ints, classes: int, agents: int, rng: np.random.Generator
-    ) -> Ints:
+    def owners(self, labels: Ints, classes: int, agents: int, rng: np.random.Generator) -> Ints:
         return rng.permutation(np.arange(len(labels)) * agents // len(labels))
 
 
@@ -106,9 +103,7 @@ class Dirichlet(Partitioner):
         if not isinstance(self.alpha, int | float) or not 0 < self.alpha < np.inf:
             raise BezoarError(f"alpha: expected a positive number, found {self.alpha!r}")
 
-    def owners(  # noqa: D102
-        self, labels: Ints, classes: int, agents: int, rng: np.random.Generator
-    ) -> Ints:
+    def owners(self, labels: Ints, classes: int, agents: int, rng: np.random.Generator) -> Ints:
         by_class = np.argsort(labels, kind="stable")
         counts = np.bincount(labels, minlength=classes)
         for _ in range(DRAWS):
@@ -120,7 +115,7 @@ class Dirichlet(Partitioner):
                 owners = np.empty(len(labels), dtype=np.int64)
                 dealt = np.repeat(np.tile(np.arange(agents), classes), sizes.ravel())
                 starts = np.concatenate([[0], np.cumsum(counts)])
-                for start, stop in zip(starts[:-1], starts[1:], strict=True):
+                for start, stop in pairwise(starts):
                     owners[rng.permutation(by_class[start:stop])] = dealt[start:stop]
                 return owners
         raise BezoarError(
@@ -139,9 +134,7 @@ class ByClass(Partitioner):
 
     name: ClassVar[str] = "by_class"
 
-    def owners(  # noqa: D102
-        self, labels: Ints, classes: int, agents: int, rng: np.random.Generator
-    ) -> Ints:
+    def owners(self, labels: Ints, classes: int, agents: int, rng: np.random.Generator) -> Ints:
         owners = labels % agents
         if classes < agents:
             counts = np.bincount(labels, minlength=classes)

@@ -61,8 +61,8 @@ class SoftmaxRegression:
         """Vectors ``[..., D]`` as ``[..., classes, width]`` in memory."""
         weights = self.classes * self.features
         models = vectors.new_zeros(*vectors.shape[:-1], self.classes, self.width)
-        models[..., : self.features] = vectors[..., :weights].unflatten(
-            -1, (self.classes, self.features)
+        models[..., : self.features] = vectors[..., :weights].reshape(
+            *vectors.shape[:-1], self.classes, self.features
         )
         models[..., self.features] = vectors[..., weights:]
         return models

@@ -64,7 +64,7 @@ class Network:
     @cached_property
     def degrees(self) -> Ints:
         """``[W]``: the number of neighbours ``N_w``, the agent itself not counted."""
-        return np.diff(self.adjacency.indptr).astype(np.int64)
+        return np.asarray(np.diff(self.adjacency.indptr), dtype=np.int64)
 
     @cached_property
     def poisoned_inputs(self) -> Ints:
@@ -76,7 +76,9 @@ class Network:
     def neighbours(self, agent: int) -> tuple[int, ...]:
         """The neighbours of ``agent``, ascending, without itself."""
         if not 0 <= agent < self.agents:
-            raise BezoarError(f"agent: {agent} is not in the network; allowed: 0 … {self.agents-1}")
+            raise BezoarError(
+                f"agent: {agent} is not in the network; allowed: 0 … {self.agents - 1}"
+            )
         start, stop = self.adjacency.indptr[agent : agent + 2]
         return tuple(int(v) for v in self.adjacency.indices[start:stop])
 
@@ -141,7 +143,7 @@ def _adjacency(graph: nx.Graph) -> sparse.csr_array:
             f"graph: agents must be labelled 0 … {agents - 1}, found {strangers[0]!r}; "
             "networkx.convert_node_labels_to_integers renames them"
         )
-    loops = [node for node in nx.nodes_with_selfloops(graph)]
+    loops = list(nx.nodes_with_selfloops(graph))
     if loops:
         raise BezoarError(
             f"graph: agent {loops[0]} is linked to itself; leave self-loops out, "
@@ -166,7 +168,7 @@ def _is_integer(value: Any) -> bool:
 
 
 def _check_poisoned(poisoned: Iterable[int], agents: int) -> tuple[int, ...]:
-    if isinstance(poisoned, str) or not isinstance(poisoned, Iterable):
+    if not isinstance(poisoned, Iterable):
         raise BezoarError(
             f"poisoned: expected a collection of agents such as {{3}}, found {poisoned!r}"
         )

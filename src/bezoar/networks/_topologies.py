@@ -86,8 +86,8 @@ def lower_bound(regular: int = 4, poisoned: int = 4) -> Network:
         for layer in (0, 1):
             circle = np.roll(np.arange(regular), -layer)
             places = range(layer, dealt, 2)
-            for place, block in zip(places, np.array_split(circle, len(places)), strict=True):
-                blocks[place] = block.tolist()
+            for place, part in zip(places, np.array_split(circle, len(places)), strict=True):
+                blocks[place] = part.tolist()
     graph = nx.complete_graph(regular)
     for agent, block in enumerate(blocks, start=regular):
         graph.add_edges_from((agent, neighbour) for neighbour in block)

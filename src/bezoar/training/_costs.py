@@ -136,10 +136,11 @@ class LocalCosts:
             and ``[runs]`` the mean over the samples of the logarithm of the softmax denominator.
         """
         height, width = rows.shape
-        like = {"dtype": self.dtype, "device": self.device}
-        products = self._workers.buffer("products", height, width, **like).zero_()
-        logits = self._workers.buffer("logits", height * BLOCK, **like)
-        chances = self._workers.buffer("chances", height * BLOCK, **like)
+        products = self._workers.buffer(
+            "products", (height, width), self.dtype, self.device
+        ).zero_()
+        logits = self._workers.buffer("logits", (height * BLOCK,), self.dtype, self.device)
+        chances = self._workers.buffer("chances", (height * BLOCK,), self.dtype, self.device)
         log_sums = torch.zeros(self.runs, dtype=torch.float64, device=self.device)
         start, stop = int(self._offsets[agent]), int(self._offsets[agent + 1])
         for first in range(start, stop, BLOCK):
@@ -168,17 +169,12 @@ class LocalCosts:
     ) -> None:
         """Subtract one at the least likely class of each touched sample."""
         runs, touched = self._dynamic[agent]
-        if judges is None:
-            judged = scores[runs]
-        else:
-            judged = judges[runs] @ samples.T
+        judged = scores[runs] if judges is None else judges[runs] @ samples.T
         least = judged.argmin(1, keepdim=True)
         here = touched[:, None, first : first + len(samples)].to(likely.dtype)
         likely[runs] = likely[runs].scatter_add_(1, least, -here)
 
-    def _label_part(
-        self, dataset: Dataset, partition: Partition, runs: Sequence[Run]
-    ) -> Tensor:
+    def _label_part(self, dataset: Dataset, partition: Partition, runs: Sequence[Run]) -> Tensor:
         """``[runs, agents, classes, width]`` the constant ``(1/n) Y X`` of every gradient."""
         targets = self.start()
         for agent in range(self.agents):
@@ -192,10 +188,9 @@ class LocalCosts:
                 rng = generator(run.seed, Branch.ATTACK, agent)
                 touched = run.attack.touched(labels, rng)
                 corrupted = run.attack.corrupt(labels, dataset.classes, rng)
-                counted = np.ones(len(labels))
                 if run.attack.dynamic:
                     dynamic.append((number, touched))
-                    counted = 1.0 - touched
+                counted = np.where(touched & run.attack.dynamic, 0.0, 1.0)
                 mixed = np.where(touched, corrupted, labels)
                 targets[number, agent] = self._class_means(samples, mixed, counted)
             if dynamic:

@@ -72,7 +72,9 @@ class Engine:
         _check(problem, runs)
         self.problem = problem
         # Runs with the same rule side by side are aggregated by one call.
-        rules = {rule: place for place, rule in enumerate(dict.fromkeys(r.aggregator for r in runs))}
+        rules = {
+            rule: place for place, rule in enumerate(dict.fromkeys(r.aggregator for r in runs))
+        }
         self._order = sorted(range(len(runs)), key=lambda run: rules[runs[run].aggregator])
         self.runs = [runs[place] for place in self._order]
         self._workers = workers
@@ -130,7 +132,9 @@ class Engine:
         self._workers.map(exchange, self._exchanges)
         return models.view_as(messages), shares if share else None
 
-    def train(self, progress: "Callable[[int, dict[str, Tensor]], Any] | None" = None) -> list[History]:
+    def train(
+        self, progress: Callable[[int, dict[str, Tensor]], Any] | None = None
+    ) -> list[History]:
         """Run all iterations.
 
         Args:
@@ -152,9 +156,7 @@ class Engine:
     def _is_measured(self, iteration: int) -> bool:
         return iteration % self.problem.every == 0 or iteration == self.problem.iterations
 
-    def _histories(
-        self, state: State, taken: list[tuple[int, dict[str, Tensor]]]
-    ) -> list[History]:
+    def _histories(self, state: State, taken: list[tuple[int, dict[str, Tensor]]]) -> list[History]:
         iterations = np.array([iteration for iteration, _ in taken], dtype=np.int64)
         vectors = self.costs.model.flatten(state.models).cpu()
         histories: list[History | None] = [None] * len(self.runs)
@@ -177,7 +179,7 @@ def _check(problem: Problem, runs: Sequence[Run]) -> None:
                 f"{run.network.name} network has {run.network.agents}"
             )
         run.attack.check(problem.dataset.classes)
-        if not 0 <= run.weight_decay:
+        if not run.weight_decay >= 0:
             raise BezoarError(f"weight_decay: expected 0 or more, found {run.weight_decay}")
     for field, found, least in (
         ("iterations", problem.iterations, 0),

@@ -1,6 +1,6 @@
 """What is trained: runs, and what runs that are trained together share."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from bezoar.aggregators import Aggregator
 from bezoar.attacks import Attack
@@ -25,7 +25,7 @@ class Run:
     network: Network
     aggregator: Aggregator
     attack: Attack
-    schedule: Schedule = InverseSqrt()
+    schedule: Schedule = field(default_factory=InverseSqrt)
     weight_decay: float = 0.0
     seed: int = 0
 

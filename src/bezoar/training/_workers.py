@@ -37,7 +37,9 @@ class Workers:
         """``work`` on every item, results in order; the first error is raised."""
         return list(self._pool.map(work, items))
 
-    def buffer(self, name: str, *shape: int, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+    def buffer(
+        self, name: str, shape: tuple[int, ...], dtype: torch.dtype, device: torch.device
+    ) -> torch.Tensor:
         """Scratch memory of the calling worker, with any content, kept between calls."""
         held = getattr(self._local, name, None)
         if held is None or held.shape != shape or held.dtype != dtype:
