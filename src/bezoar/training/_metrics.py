@@ -19,8 +19,8 @@ METRICS = {
     "training_loss": "the regular agents' cost f at the average model",
     "consensus_error": "largest squared distance of a regular agent's model to the average",
     "gradient_norm": "squared norm of the gradient of f at the average model",
-    "heterogeneity": "ξ: largest distance of a regular agent's gradient to that of f there",
-    "disturbance": "A: largest distance of a poisoned agent's gradient to that of f there",
+    "heterogeneity": "largest distance of a regular agent's gradient to that of f at the average",
+    "disturbance": "largest distance of a poisoned agent's gradient to that of f at the average",
     "poison_share": "weight that regular agents gave to poisoned ones in the last exchange",
 }
 

@@ -1,0 +1,16 @@
+"""Results that people can look at: figures and drawings."""
+
+from bezoar.report._figures import Panel, holdings_figure, network_figure, panels_figure
+from bezoar.report._networks import draw_network
+from bezoar.report._style import LOOKS, Look, look
+
+__all__ = [
+    "LOOKS",
+    "Look",
+    "Panel",
+    "draw_network",
+    "holdings_figure",
+    "look",
+    "network_figure",
+    "panels_figure",
+]

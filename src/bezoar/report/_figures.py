@@ -1,0 +1,172 @@
+"""Pictures of runs: curves beside the networks they ran on, and who holds what."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bezoar.networks import Network
+from bezoar.report._networks import draw_network
+from bezoar.report._style import Look, pictures
+from bezoar.training import History
+
+#: Metrics drawn on a logarithmic axis.
+LOGARITHMIC = {"consensus_error", "gradient_norm"}
+
+TITLES = {
+    "accuracy": "test accuracy (average model)",
+    "accuracy_mean": "test accuracy (mean over agents)",
+    "accuracy_worst": "test accuracy (worst agent)",
+    "consensus_error": "consensus error",
+    "gradient_norm": "squared gradient norm",
+    "poison_share": "weight on poisoned agents",
+}
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A network and the curves of the runs on it.
+
+    Attributes:
+        title: what to write above it.
+        network: what to draw.
+        curves: a history for each look.
+    """
+
+    title: str
+    network: Network
+    curves: Sequence[tuple[Look, History]]
+
+
+def panels_figure(
+    path: str | Path,
+    panels: Sequence[Panel],
+    metrics: Sequence[str] = ("accuracy",),
+    subtitle: str = "",
+) -> Path:
+    """Save a picture with a row a panel: the network, then a plot of each metric.
+
+    One legend serves the whole picture; the axes of a metric are shared by all panels.
+    """
+    path = Path(path)
+    with pictures() as plt:
+        widths = [1.05] + [1.6] * len(metrics)
+        figure, grid = plt.subplots(
+            len(panels),
+            1 + len(metrics),
+            figsize=(3.1 * sum(widths), 3.3 * len(panels) + 0.7),
+            squeeze=False,
+            gridspec_kw={"width_ratios": widths},
+            layout="constrained",
+        )
+        handles: dict[str, Any] = {}
+        for panel, row in zip(panels, grid, strict=True):
+            draw_network(panel.network, row[0])
+            row[0].set_title(panel.title, fontweight="bold", pad=12)
+            for metric, axes in zip(metrics, row[1:], strict=True):
+                handles |= _plot(axes, panel.curves, metric)
+        for column in range(1, 1 + len(metrics)):
+            _share_limits(grid[:, column])
+            grid[-1, column].set_xlabel("iteration")
+        figure.legend(
+            handles.values(), handles.keys(), loc="outside lower center", ncols=len(handles)
+        )
+        if subtitle:
+            figure.suptitle(subtitle, fontsize=10)
+        _save(figure, path)
+    return path
+
+
+def holdings_figure(
+    path: str | Path, holdings: NDArray[np.int64], poisoned: Sequence[int] = ()
+) -> Path:
+    """Save a picture of who holds what.
+
+    Args:
+        path: where to.
+        holdings: ``[agents, classes]`` numbers of samples.
+        poisoned: agents whose names are marked.
+    """
+    path = Path(path)
+    agents, classes = holdings.shape
+    with pictures() as plt:
+        figure, axes = plt.subplots(
+            figsize=(max(4.0, 0.5 * classes + 2), max(2.5, 0.32 * min(agents, 60) + 1.2)),
+            layout="constrained",
+        )
+        image = axes.imshow(holdings, cmap="cividis", aspect="auto")
+        figure.colorbar(image, ax=axes, label="samples")
+        axes.set_xlabel("class")
+        axes.set_ylabel("agent")
+        axes.grid(False)
+        if classes <= 20:
+            axes.set_xticks(range(classes))
+        if agents <= 60:
+            names = [f"{agent} poisoned" if agent in poisoned else agent for agent in range(agents)]
+            axes.set_yticks(range(agents), names)
+        if agents <= 30 and classes <= 20:
+            _write_numbers(axes, holdings)
+        _save(figure, path)
+    return path
+
+
+def network_figure(path: str | Path, network: Network) -> Path:
+    """Save a drawing of a network."""
+    path = Path(path)
+    with pictures() as plt:
+        figure, axes = plt.subplots(figsize=(5, 4), layout="constrained")
+        draw_network(network, axes)
+        axes.set_title(network.name, fontweight="bold")
+        _save(figure, path)
+    return path
+
+
+def _plot(axes: Any, curves: Sequence[tuple[Look, History]], metric: str) -> Mapping[str, Any]:
+    handles = {}
+    for place, (look, history) in enumerate(curves):
+        x, y = history.iterations, history[metric]
+        if metric in LOGARITHMIC:
+            y = np.where(y > 0, y, np.nan)
+            axes.set_yscale("log")
+        # Markers of curves that lie on each other are set apart.
+        spacing = max(1, len(x) // 8)
+        [line] = axes.plot(
+            x,
+            y,
+            color=look.colour,
+            linestyle=look.line,
+            marker=look.marker or None,
+            markevery=(place * spacing // max(1, len(curves)), spacing),
+            markersize=5,
+            linewidth=1.6,
+        )
+        handles[look.label] = line
+    axes.set_ylabel(TITLES.get(metric, metric))
+    return handles
+
+
+def _share_limits(column: Any) -> None:
+    low = min(axes.get_ylim()[0] for axes in column)
+    high = max(axes.get_ylim()[1] for axes in column)
+    for axes in column:
+        axes.set_ylim(low, high)
+
+
+def _write_numbers(axes: Any, holdings: NDArray[np.int64]) -> None:
+    bright = holdings > holdings.max() / 2
+    for (agent, kind), count in np.ndenumerate(holdings):
+        if count:
+            colour = "black" if bright[agent, kind] else "white"
+            axes.text(kind, agent, count, ha="center", va="center", color=colour, fontsize=7)
+
+
+def _save(figure: Any, path: Path) -> None:
+    """Write aside, then move into place, so that no half-written picture is left behind."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    aside = path.with_name(f".{path.name}.part")
+    metadata = {".png": {"Software": None}, ".pdf": {"CreationDate": None}}.get(path.suffix)
+    figure.savefig(aside, format=path.suffix.lstrip(".") or "png", metadata=metadata)
+    aside.replace(path)

@@ -1,0 +1,28 @@
+"""Refusing numbers that no formula can take."""
+
+from math import isnan
+
+from bezoar._errors import BezoarError
+
+
+def non_negative(field: str, found: float) -> float:
+    """``found`` as a float, or an error unless it is a number from 0 (infinity included)."""
+    if isinstance(found, bool) or not isinstance(found, int | float) or isnan(found) or found < 0:
+        raise BezoarError(f"{field}: expected a number of at least 0, found {found!r}")
+    return float(found)
+
+
+def positive(field: str, found: float) -> float:
+    """``found`` as a float, or an error unless it is a positive number."""
+    if non_negative(field, found) == 0:
+        raise BezoarError(f"{field}: expected a positive number, found {found!r}")
+    return float(found)
+
+
+def whole(field: str, found: int, least: int, most: int | None = None) -> int:
+    """``found``, or an error unless it is an integer from ``least`` to ``most``."""
+    is_integer = isinstance(found, int) and not isinstance(found, bool)
+    if not is_integer or found < least or (most is not None and found > most):
+        allowed = f"of at least {least}" if most is None else f"from {least} to {most}"
+        raise BezoarError(f"{field}: expected an integer {allowed}, found {found!r}")
+    return found

@@ -1,0 +1,163 @@
+"""What the aggregators' tests share: rules with options, random networks and messages."""
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import aggregator_reference as reference
+import networkx as nx
+import numpy as np
+import torch
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+
+from bezoar import Network, aggregators
+from bezoar.aggregators import WeightedAggregator, _exchange
+
+HEAD = (3, 2)
+
+#: Inherited tests run in several classes, which is what ``differing_executors`` warns of.
+checked = settings(
+    deadline=None,
+    derandomize=True,
+    max_examples=15,
+    suppress_health_check=[HealthCheck.differing_executors],
+)
+
+
+class Case:
+    """A rule's name and options, printed as it would be created."""
+
+    def __init__(self, name, **options):
+        self.name, self.options = name, options
+
+    def __repr__(self):
+        return "-".join([self.name, *(f"{k}={v}" for k, v in self.options.items())])
+
+    def rule(self, scale=1.0):
+        """The rule; its threshold, if it has one, is in units of the messages."""
+        options = dict(self.options)
+        if "threshold" in options:
+            options["threshold"] *= abs(scale)
+        return aggregators.create(self.name, **options)
+
+    def fit(self, network):
+        """``network`` with so many fewer poisoned agents that the rule is possible."""
+        while not reference.is_possible(
+            self.name, network, self.options.get("estimate", "true")
+        ):
+            assert network.poisoned, f"{self} is impossible on {network} whoever is poisoned"
+            network = network.with_poisoned(network.poisoned[:-1])
+        return network
+
+    def loop(self, messages, network, scale=1.0, **more):
+        """The plain loop's models and weights, for messages ``[W, D]``."""
+        options = dict(self.options)
+        if "threshold" in options:
+            options["threshold"] *= abs(scale)
+        return reference.aggregate(self.name, messages, network, **options, **more)
+
+    @property
+    def tolerance(self):
+        """Of the messages' scale: the geometric median is the limit of an iteration."""
+        return 1e-5 if self.name == "rfa" else 1e-9
+
+
+@dataclass(frozen=True)
+class Situation:
+    """A network and messages ``[..., W, D]`` of size about one."""
+
+    network: Network
+    messages: np.ndarray
+
+
+def random_network(rng, agents, density=0.4, poisoned=0):
+    """A random tree and some more edges, with random agents poisoned."""
+    graph = nx.Graph()
+    graph.add_nodes_from(range(agents))
+    order = rng.permutation(agents)
+    for place in range(1, agents):
+        graph.add_edge(int(order[place]), int(order[rng.integers(place)]))
+    for a in range(agents):
+        for b in range(a):
+            if rng.random() < density:
+                graph.add_edge(a, b)
+    return Network(graph, rng.choice(agents, size=poisoned, replace=False).tolist())
+
+
+def random_messages(rng, network, batch=(), length=8):
+    """Normal messages; a shift of the poisoned ones gives the rules something to find."""
+    messages = rng.normal(size=(*batch, network.agents, length))
+    messages[..., list(network.poisoned), :] += rng.normal(size=length) * 3
+    return messages
+
+
+@st.composite
+def situations(draw, smallest=2, batches=((), (1,), (3,), (2, 2))):
+    """Random connected networks of up to 14 agents, and messages with leading dimensions."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    agents = draw(st.integers(smallest, 14))
+    density = draw(st.sampled_from([0.0, 0.2, 0.5, 0.9]))
+    network = random_network(rng, agents, density, draw(st.integers(0, agents // 2)))
+    batch = draw(st.sampled_from(batches))
+    return Situation(network, random_messages(rng, network, batch, draw(st.integers(6, 9))))
+
+
+@st.composite
+def roomy_situations(draw):
+    """Neighbourhoods of five with one poisoned agent, where no rule meets a tie.
+
+    Elsewhere ties are built in: of two inputs both are equally far from their mean, and two
+    clusters of two often have the same value. They go to the lowest agent, which no relabelling
+    respects.
+    """
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    agents = draw(st.integers(5, 14))
+    graph = nx.circulant_graph(agents, [1, 2])
+    order = rng.permutation(agents).tolist()
+    graph = nx.relabel_nodes(graph, dict(enumerate(order)))
+    network = Network(graph, [int(rng.integers(agents))])
+    return Situation(network, random_messages(rng, network))
+
+
+class Spy(WeightedAggregator):
+    """A rule by weights that keeps what it was shown and what it answered."""
+
+    def __init__(self, rule):
+        self.inner = rule
+        self.reads = rule.reads
+        self.check, self.wiring, self.head_shape = rule.check, rule.wiring, rule.head_shape
+        self.seen = []
+
+    def weights(self, neighbourhood):
+        weights = self.inner.weights(neighbourhood)
+        self.seen.append((neighbourhood, weights))
+        return weights
+
+
+@contextmanager
+def path(dense_advantage=_exchange.DENSE_ADVANTAGE, chunk_bytes=_exchange.CHUNK_BYTES):
+    """Which of the two ways of gathering neighbourhoods is taken, and in which chunks."""
+    before = _exchange.DENSE_ADVANTAGE, _exchange.CHUNK_BYTES
+    _exchange.DENSE_ADVANTAGE, _exchange.CHUNK_BYTES = dense_advantage, chunk_bytes
+    try:
+        yield
+    finally:
+        _exchange.DENSE_ADVANTAGE, _exchange.CHUNK_BYTES = before
+
+
+#: Each way the same exchange can be computed.
+PATHS = {
+    "dense": {"dense_advantage": 10**9},
+    "gathered": {"dense_advantage": 0},
+    "chunked": {"dense_advantage": 0, "chunk_bytes": 500},
+}
+
+
+def apply(rule, messages, network, dtype=torch.float64):
+    """``rule`` on a numpy array, as a numpy array of the given precision."""
+    return rule(torch.as_tensor(messages, dtype=dtype), network).numpy()
+
+
+def assert_close(found, expected, tolerance, message=""):
+    """Equal up to ``tolerance``, not-a-numbers and infinities in the same places."""
+    np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance, err_msg=message)

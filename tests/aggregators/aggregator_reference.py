@@ -1,0 +1,291 @@
+"""Every rule as a plain loop over agents and inputs, in float64.
+
+Slow and literal on purpose: it follows the definitions word by word and shares no code with the
+package, of which it uses only a network's number of agents, edges and poisoned set.
+"""
+
+from itertools import combinations, product
+
+import numpy as np
+
+#: Scores that agree to this share are a tie, which goes to the lowest agent.
+TIE = 1e-10
+
+
+def closed_neighbourhoods(network):
+    inputs = [{agent} for agent in range(network.agents)]
+    for a, b in network.edges:
+        inputs[a].add(b)
+        inputs[b].add(a)
+    return [sorted(agents) for agents in inputs]
+
+
+def mixing_matrix(network, kind="metropolis"):
+    inputs = closed_neighbourhoods(network)
+    neighbours = [len(agents) - 1 for agents in inputs]
+    matrix = np.zeros((network.agents, network.agents))
+    for w, agents in enumerate(inputs):
+        for v in agents:
+            if v != w:
+                widest = max(neighbours) if kind == "equal" else max(neighbours[w], neighbours[v])
+                matrix[w, v] = 1 / (widest + 1)
+        matrix[w, w] = 1 - matrix[w].sum()
+    return matrix
+
+
+def estimates(network, estimate="true"):
+    counts = [sum(v in network.poisoned for v in vs) for vs in closed_neighbourhoods(network)]
+    if estimate == "true":
+        return counts
+    return [max(counts) if estimate == "max" else estimate] * network.agents
+
+
+def is_possible(name, network, estimate="true"):
+    for agents, q in zip(
+        closed_neighbourhoods(network), estimates(network, estimate), strict=True
+    ):
+        if name == "trimmed_mean" and len(agents) <= 2 * q:
+            return False
+        if name in ("faba", "ios", "krum") and len(agents) <= q:
+            return False
+    return True
+
+
+def aggregate(name, messages, network, *, absent=(), **options):
+    """``[W, D]`` the next models and, for rules by weights, ``[W, W]`` who got which weight.
+
+    ``absent`` agents send nothing; their neighbours' inputs and mixing weights lack them.
+    """
+    messages = np.asarray(messages, dtype=np.float64)
+    mixing = mixing_matrix(network, options.pop("mixing", "metropolis"))
+    qs = estimates(network, options.pop("estimate", "true"))
+    models = np.full(messages.shape, np.nan)
+    weights = np.zeros((network.agents, network.agents))
+    for w, agents in enumerate(closed_neighbourhoods(network)):
+        agents = [v for v in agents if v not in absent]
+        if not agents:
+            continue
+        inputs = {v: messages[v] for v in agents}
+        shares = {v: mixing[w, v] for v in agents}
+        models[w], given = RULES[name](w, inputs, shares, qs[w], **options)
+        if given is None:
+            weights[w] = np.nan
+        else:
+            for v, weight in given.items():
+                weights[w, v] = weight
+    return models, weights
+
+
+def _first(scores, best):
+    """The lowest of the agents whose score is the best one."""
+    top = best(scores.values())
+    return min(v for v, score in scores.items() if abs(score - top) <= TIE * abs(top))
+
+
+def _mean(inputs, weights):
+    total = sum(weights.values())
+    return sum(weight * inputs[v] for v, weight in weights.items()) / total
+
+
+def _weighted(inputs, weights):
+    total = sum(weights.values())
+    return _mean(inputs, weights), {v: weight / total for v, weight in weights.items()}
+
+
+def weighted_mean(w, inputs, mixing, q):
+    return sum(mixing[v] * y for v, y in inputs.items()), mixing
+
+
+def mean(w, inputs, mixing, q):
+    return _weighted(inputs, dict.fromkeys(inputs, 1.0))
+
+
+def local(w, inputs, mixing, q):
+    return inputs[w], {w: 1.0}
+
+
+def trimmed_mean(w, inputs, mixing, q):
+    ordered = np.sort(np.stack(list(inputs.values())), axis=0)
+    return ordered[q : len(inputs) - q].mean(axis=0), None
+
+
+def median(w, inputs, mixing, q):
+    return np.median(np.stack(list(inputs.values())), axis=0), None
+
+
+def faba(w, inputs, mixing, q):
+    return _drop_farthest(w, inputs, dict.fromkeys(inputs, 1.0), q)
+
+
+def ios(w, inputs, mixing, q, keep_own=False):
+    return _drop_farthest(w, inputs, mixing, q, keep_own)
+
+
+def _drop_farthest(w, inputs, prior, q, keep_own=False):
+    left = dict(prior)
+    for _ in range(q):
+        centre = _mean(inputs, left)
+        distances = {v: np.linalg.norm(inputs[v] - centre) for v in left if v != w or not keep_own}
+        del left[_first(distances, max)]
+    return _weighted(inputs, left)
+
+
+def _clip(difference, threshold):
+    length = np.linalg.norm(difference)
+    return 1.0 if length <= threshold else threshold / length
+
+
+def centered_clipping(w, inputs, mixing, q, threshold=0.03, steps=1):
+    centre = inputs[w]
+    weights = {v: float(v == w) for v in inputs}
+    for _ in range(steps):
+        moves = {v: _clip(y - centre, threshold) / len(inputs) for v, y in inputs.items()}
+        centre = centre + sum(move * (inputs[v] - centre) for v, move in moves.items())
+        rest = 1 - sum(moves.values())
+        weights = {v: rest * weights[v] + moves[v] for v in inputs}
+    return centre, weights
+
+
+def clipped_gossip(w, inputs, mixing, q, threshold=0.03):
+    own = inputs[w]
+    moves = {v: mixing[v] * _clip(y - own, threshold) for v, y in inputs.items()}
+    model = own + sum(move * (inputs[v] - own) for v, move in moves.items())
+    weights = dict(moves)
+    weights[w] += 1 - sum(moves.values())
+    return model, weights
+
+
+def krum(w, inputs, mixing, q):
+    nearest = max(1, len(inputs) - q - 2)
+    scores = {}
+    for v, y in inputs.items():
+        distances = sorted(np.sum((y - other) ** 2) for u, other in inputs.items() if u != v)
+        scores[v] = sum(distances[:nearest])
+    chosen = _first(scores, min)
+    return inputs[chosen], {chosen: 1.0}
+
+
+def rfa(w, inputs, mixing, q):
+    return geometric_median(np.stack(list(inputs.values()))), None
+
+
+def sum_of_distances(points, place):
+    return np.linalg.norm(points - place, axis=1).sum()
+
+
+def geometric_median(points):
+    """By its optimality condition at each input, else by Newton's method.
+
+    Of two inputs, or more on one line, the median need not be unique; then the point that
+    Weiszfeld's iteration finds from the mean is taken, as for two inputs the middle.
+    """
+    if len(points) <= 2:
+        return points.mean(axis=0)
+    for point in points:
+        apart = points - point
+        lengths = np.linalg.norm(apart, axis=1)
+        here = lengths <= 1e-14 * lengths.max()
+        pull = (apart[~here] / lengths[~here, None]).sum(axis=0)
+        if np.linalg.norm(pull) <= here.sum():
+            return point
+    place = points.mean(axis=0)
+    for _ in range(500):
+        closeness = 1 / np.linalg.norm(points - place, axis=1)
+        place = closeness @ points / closeness.sum()
+    for _ in range(50):
+        apart = points - place
+        lengths = np.linalg.norm(apart, axis=1)
+        units = apart / lengths[:, None]
+        curvature = sum(
+            (np.eye(len(u)) - np.outer(u, u)) / length
+            for u, length in zip(units, lengths, strict=True)
+        )
+        step = np.linalg.lstsq(curvature, units.sum(axis=0), rcond=None)[0]
+        while sum_of_distances(points, place + step) > sum_of_distances(points, place):
+            step = step / 2
+            if np.linalg.norm(step) <= 1e-15 * lengths.max():
+                return place
+        place = place + step
+    return place
+
+
+def lfighter(w, inputs, mixing, q, head):
+    classes, features = head
+    layers = {v: y[: classes * features].reshape(classes, features) for v, y in inputs.items()}
+    loudness = sum(np.linalg.norm(layer, axis=1) for layer in layers.values())
+    loudest = sorted(range(classes), key=lambda c: (-loudness[c], c))[:2]
+    feature = {v: np.concatenate([layer[c] for c in loudest]) for v, layer in layers.items()}
+    if all(np.array_equal(f, feature[w]) for f in feature.values()):
+        return _weighted(inputs, dict.fromkeys(inputs, 1.0))
+    split = _best_split if len(inputs) <= 12 else _lloyd
+    clusters = sorted((sorted(cluster) for cluster in split(feature)), key=min)
+    values = [len(c) / len(inputs) * (1 - np.mean(_least_alike(feature, c))) for c in clusters]
+    tie = abs(values[0] - values[1]) <= TIE * sum(map(abs, values))
+    kept = clusters[0] if tie or values[0] > values[1] else clusters[1]
+    return _weighted(inputs, dict.fromkeys(kept, 1.0))
+
+
+def _least_alike(feature, cluster):
+    least = []
+    for v in cluster:
+        row = [0.0]  # the diagonal
+        for u in cluster:
+            scale = np.linalg.norm(feature[u]) * np.linalg.norm(feature[v])
+            if u != v:
+                row.append(feature[u] @ feature[v] / scale if scale else 0.0)
+        least.append(min(row))
+    return least
+
+
+def _best_split(feature):
+    """The first of all splits in two with the least squared distances to the clusters' means."""
+    agents = sorted(feature)
+    # Taking one of them off all, which changes no distance, keeps the digits near consensus.
+    points = np.stack([feature[v] - feature[agents[0]] for v in agents])
+    splits = [(True, *rest) for rest in product((True, False), repeat=len(agents) - 1)]
+    inside = np.array(splits[1:])
+    cost = np.zeros(len(inside))
+    for members in (inside, ~inside):
+        means = members @ points / members.sum(axis=1, keepdims=True)
+        squared = np.sum((points - means[:, None]) ** 2, axis=2)
+        cost += np.sum(members * squared, axis=1)
+    first = inside[np.argmin(cost)]
+    return [[v for v, member in zip(agents, first, strict=True) if member is side]
+            for side in (np.True_, np.False_)]
+
+
+def _lloyd(feature):
+    a, b = max(
+        combinations(sorted(feature), 2),
+        key=lambda pair: np.linalg.norm(feature[pair[0]] - feature[pair[1]]),
+    )
+    centres = [feature[a], feature[b]]
+    clusters = None
+    while True:
+        new = ([], [])
+        for v, f in feature.items():
+            apart = [np.linalg.norm(f - centre) for centre in centres]
+            new[0 if apart[0] <= apart[1] else 1].append(v)
+        if new == clusters:
+            return clusters
+        clusters = new
+        centres = [np.mean([feature[v] for v in cluster], axis=0) for cluster in clusters]
+
+
+RULES = {
+    rule.__name__: rule
+    for rule in (
+        weighted_mean,
+        trimmed_mean,
+        faba,
+        ios,
+        centered_clipping,
+        clipped_gossip,
+        rfa,
+        lfighter,
+        mean,
+        median,
+        krum,
+        local,
+    )
+}

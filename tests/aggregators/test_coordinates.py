@@ -1,0 +1,84 @@
+"""The trimmed mean and the median."""
+
+import numpy as np
+import pytest
+import torch
+from aggregator_inputs import PATHS, Case, apply, assert_close, path
+from aggregator_properties import (
+    AveragesWithoutPoison,
+    BreaksTiesByIndex,
+    EqualsTheLoop,
+    KeepsConsensus,
+    Scales,
+    SharesSensibly,
+    Symmetric,
+    Translates,
+)
+from aggregator_robustness import (
+    Bounded,
+    FollowsTheMajority,
+    ResolvesConsensus,
+    SeesPastAnOutlier,
+    TakesNaNForInfinity,
+)
+
+from bezoar import networks
+from bezoar.aggregators import Exchange, Median, TrimmedMean
+
+EVERYTHING = (
+    EqualsTheLoop,
+    BreaksTiesByIndex,
+    Symmetric,
+    Scales,
+    Translates,
+    KeepsConsensus,
+    SharesSensibly,
+    Bounded,
+    TakesNaNForInfinity,
+    ResolvesConsensus,
+    SeesPastAnOutlier,
+    FollowsTheMajority,
+)
+
+
+class TestTrimmedMean(*EVERYTHING, AveragesWithoutPoison):
+    cases = (Case("trimmed_mean"), Case("trimmed_mean", estimate="max"))
+    average = "mean"
+
+
+class TestMedian(*EVERYTHING):
+    cases = (Case("median"),)
+
+
+@pytest.mark.parametrize("where", PATHS)
+def test_more_infinite_values_than_are_trimmed(where):
+    network = networks.line(5, poisoned=0)
+    messages = np.arange(5.0)[:, None] * np.ones((5, 2))
+    messages[[1, 3], 0] = np.nan
+    inner = networks.complete(5, poisoned=0)
+    with path(**PATHS[where]):
+        one_too_many = apply(TrimmedMean(estimate=1), messages, inner)
+        enough = apply(TrimmedMean(estimate=2), messages, inner)
+        median = apply(Median(), messages, network)
+    assert np.isposinf(one_too_many[:, 0]).all()
+    assert_close(one_too_many[:, 1], 2.0, 1e-12)
+    assert_close(enough, [[4.0, 2.0]] * 5, 1e-12)
+    # Of agent 2's three values two are not finite, of agent 0's two values one is not.
+    assert np.isposinf(median[:, 0]).tolist() == [True, False, True, False, True]
+    assert median[1, 0] == 2.0
+    assert median[3, 0] == 4.0
+
+
+@pytest.mark.parametrize("where", PATHS)
+def test_share_counts_the_poisoned_values_that_are_kept(where):
+    # Everybody trims one value at each end: agent 4's is kept in the second coordinate only.
+    messages = torch.tensor(
+        [[0.0, 0.0], [1.0, 1.0], [2.0, 3.0], [3.0, 4.0], [9.0, 2.0]], dtype=torch.float64
+    )
+    with path(**PATHS[where]):
+        exchange = Exchange(TrimmedMean(), [networks.complete(5, {4})])
+        models, share = exchange.step(messages, share=True)
+        _, of_median = Exchange(Median(), [networks.complete(5, {4})]).step(messages, share=True)
+    assert torch.allclose(models, torch.tensor([2.0, 2.0], dtype=torch.float64))
+    assert torch.allclose(share, torch.tensor((0 + 1 / 3) / 2, dtype=torch.float64))
+    assert torch.allclose(of_median, torch.tensor((0 + 1) / 2, dtype=torch.float64))

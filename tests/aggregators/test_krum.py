@@ -1,0 +1,69 @@
+"""Krum."""
+
+import numpy as np
+import pytest
+from aggregator_inputs import PATHS, Case, apply, path
+from aggregator_properties import (
+    BreaksTiesByIndex,
+    EqualsTheLoop,
+    KeepsConsensus,
+    Scales,
+    Symmetric,
+    Translates,
+    WeighsInputs,
+)
+from aggregator_robustness import (
+    Bounded,
+    LeavesOutBadMessages,
+    ResolvesConsensus,
+    SeesPastAnOutlier,
+    SurvivesMostlyBadMessages,
+)
+
+from bezoar import networks
+from bezoar.aggregators import Krum
+
+
+class TestKrum(
+    EqualsTheLoop,
+    BreaksTiesByIndex,
+    Symmetric,
+    Scales,
+    Translates,
+    KeepsConsensus,
+    WeighsInputs,
+    Bounded,
+    LeavesOutBadMessages,
+    SurvivesMostlyBadMessages,
+    ResolvesConsensus,
+    SeesPastAnOutlier,
+):
+    cases = (Case("krum"), Case("krum", estimate="max"))
+
+    def expected_of_rest(self, case, messages, network, bad):
+        # With Q = 0 one bad message is beyond the N̄ - 2 nearest of nobody: all scores of finite
+        # inputs with bad company are equal, and the lowest agent is returned.
+        rest = [v for v in range(network.agents) if v not in bad]
+        if len(bad) == 1:
+            return super().expected_of_rest(case, messages, network, bad)
+        return np.tile(messages[rest[0]], (network.agents, 1))
+
+
+@pytest.mark.parametrize("where", PATHS)
+def test_returns_an_input_as_it_is(where):
+    messages = np.random.default_rng(4).normal(size=(10, 5))
+    network = networks.two_castle(10)
+    with path(**PATHS[where]):
+        found = apply(Krum(), messages, network)
+    for agent, model in enumerate(found):
+        heard = messages[list(network.closed_neighbourhood(agent))]
+        assert (np.abs(heard - model).max(axis=1) <= 1e-15).any()
+
+
+@pytest.mark.parametrize("where", PATHS)
+def test_ties_go_to_the_lowest_agent_even_where_another_sits_first(where):
+    # Agents 1 and 3 are each other's nearest: equal scores; at agent 3 its own model comes first.
+    messages = np.array([[9.0], [1.0], [5.0], [1.5]])
+    with path(**PATHS[where]):
+        found = apply(Krum(estimate=1), messages, networks.complete(4, poisoned=0))
+    assert found.ravel().tolist() == [1.0] * 4

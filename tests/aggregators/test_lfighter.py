@@ -1,0 +1,107 @@
+"""LFighter."""
+
+import numpy as np
+import pytest
+import torch
+from aggregator_inputs import (
+    HEAD,
+    PATHS,
+    Case,
+    apply,
+    assert_close,
+    path,
+    random_messages,
+    random_network,
+)
+from aggregator_properties import (
+    EqualsTheLoop,
+    KeepsConsensus,
+    Scales,
+    Symmetric,
+    WeighsInputs,
+)
+from aggregator_robustness import (
+    LeavesOutBadMessages,
+    ResolvesConsensus,
+    SeesPastAnOutlier,
+    SurvivesMostlyBadMessages,
+)
+
+from bezoar import Network, networks
+from bezoar.aggregators import Exchange, LFighter
+
+
+class TestLFighter(
+    # Not Translates: cosine similarities and row norms are about the origin. Not Bounded: an
+    # outlier is a cluster of its own, and of two clusters of one the lowest agent's is kept.
+    EqualsTheLoop,
+    Symmetric,
+    Scales,
+    KeepsConsensus,
+    WeighsInputs,
+    LeavesOutBadMessages,
+    SurvivesMostlyBadMessages,
+    ResolvesConsensus,
+    SeesPastAnOutlier,
+):
+    cases = (Case("lfighter", head=HEAD), Case("lfighter", head=(2, 3)))
+
+
+def test_small_neighbourhoods_are_split_best_beside_large_ones():
+    # The hub hears more than can be enumerated; that must not coarsen the others' splits.
+    rng = np.random.default_rng(21)
+    case = Case("lfighter", head=HEAD)
+    for _ in range(30):
+        graph = random_network(rng, 15, 0.35).graph.copy()
+        graph.add_edges_from((0, v) for v in range(1, 15))
+        network = Network(graph)
+        messages = random_messages(rng, network)
+        expected, _ = case.loop(messages, network)
+        small = [v for v in range(15) if len(network.closed_neighbourhood(v)) <= 12]
+        for name, constants in PATHS.items():
+            with path(**constants):
+                found = apply(case.rule(), messages, network)
+            assert_close(found[small], expected[small], 1e-9, name)
+
+
+def test_only_the_two_loudest_classes_count():
+    # Class 1 is silent: whatever its rows say about who is alike changes nothing.
+    network = networks.complete(5)
+    messages = random_messages(np.random.default_rng(22), network)
+    messages[:, [2, 3]] *= 1e-6
+    before = apply(LFighter(head=(3, 2)), messages, network)
+    messages[:, [2, 3]] *= -1
+    messages[2:4, [2, 3]] *= 5
+    after = apply(LFighter(head=(3, 2)), messages, network)
+    rest = [0, 1, 4, 5, 6, 7]
+    assert np.array_equal(before[:, rest], after[:, rest])
+
+
+def test_poisoned_updates_that_resemble_each_other_are_left_out():
+    rng = np.random.default_rng(23)
+    for _ in range(10):
+        messages = rng.normal(size=(7, 6))
+        messages[4:] = 10 + 0.01 * rng.normal(size=(3, 6))
+        found = apply(LFighter(head=(2, 3)), messages, networks.complete(7))
+        assert_close(found, np.tile(messages[:4].mean(axis=0), (7, 1)), 1e-9)
+
+
+@pytest.mark.parametrize("where", PATHS)
+def test_of_two_equal_clusters_the_lowest_agents_is_kept(where):
+    messages = np.array([[1.0, 0.0], [0.0, 1.0]])
+    with path(**PATHS[where]):
+        found = apply(LFighter(head=(2, 1)), messages, networks.line(2))
+    assert_close(found, messages[[0, 0]], 1e-15)
+
+
+@pytest.mark.parametrize("where", PATHS)
+def test_the_output_layer_can_be_handed_in(where):
+    network = networks.two_castle(10)
+    messages = torch.from_numpy(random_messages(np.random.default_rng(24), network, (2,)))
+    head = messages[..., :6].unflatten(-1, (3, 2))
+    # The messages proper in another order: only the head says who is kept.
+    turned = messages.flip(-1)
+    with path(**PATHS[where]):
+        expected = LFighter(head=(3, 2))(messages, network).flip(-1)
+        found = Exchange(LFighter(), [network])(turned, head)
+    assert torch.allclose(found, expected)

@@ -1,0 +1,76 @@
+"""RFA."""
+
+import aggregator_reference as reference
+import numpy as np
+import pytest
+from aggregator_inputs import Case, apply, assert_close, checked, situations
+from aggregator_properties import (
+    EqualsTheLoop,
+    KeepsConsensus,
+    Scales,
+    Symmetric,
+    Translates,
+    WeighsInputs,
+)
+from aggregator_robustness import (
+    Bounded,
+    FollowsTheMajority,
+    LeavesOutBadMessages,
+    ResolvesConsensus,
+    SeesPastAnOutlier,
+    SurvivesMostlyBadMessages,
+)
+from hypothesis import given
+
+from bezoar import networks
+from bezoar.aggregators import RFA
+
+
+class TestRFA(
+    EqualsTheLoop,
+    Symmetric,
+    Scales,
+    Translates,
+    KeepsConsensus,
+    WeighsInputs,
+    Bounded,
+    FollowsTheMajority,
+    LeavesOutBadMessages,
+    SurvivesMostlyBadMessages,
+    ResolvesConsensus,
+    SeesPastAnOutlier,
+):
+    cases = (Case("rfa"),)
+    # One outlier among three inputs can pull the median 2 (3-1)/(3-2) = 4 radii away.
+    margin = 4 * 8.0
+
+
+@checked
+@given(situation=situations(batches=[()]))
+def test_no_place_has_a_smaller_sum_of_distances(situation):
+    network, messages = situation.network, situation.messages
+    found = apply(RFA(), messages, network)
+    for agent, model in enumerate(found):
+        points = messages[list(network.closed_neighbourhood(agent))]
+        best = reference.sum_of_distances(points, reference.geometric_median(points))
+        assert reference.sum_of_distances(points, model) <= best * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("size", [1.0, 1e4, 1e8])
+def test_a_farther_outlier_pulls_no_harder(size):
+    # The pull of an outlier depends on its direction alone once it is far away.
+    rng = np.random.default_rng(9)
+    messages = rng.normal(size=(6, 4))
+    messages[5] = 1e4 * np.ones(4)
+    near = apply(RFA(), messages, networks.complete(6, {5}))
+    messages[5] *= size
+    assert_close(apply(RFA(), messages, networks.complete(6, {5})), near, 1e-3)
+
+
+def test_more_smoothing_moves_the_median_towards_the_mean():
+    messages = np.array([[0.0], [1.0], [5.0]])
+    network = networks.complete(3)
+    exact = apply(RFA(), messages, network)
+    smooth = apply(RFA(smoothing=10.0), messages, network)
+    assert_close(exact, [[1.0]] * 3, 1e-5)
+    assert_close(smooth, [[2.0]] * 3, 1e-9)
