@@ -15,14 +15,7 @@ from bezoar.theory._contraction import (
     contraction_orders,
     measured_contraction,
 )
-from bezoar.theory._lower_bound import LowerBound, lower_bound_instances
-from bezoar.theory._majority import (
-    Counterexample,
-    MajorityDominance,
-    check_majority_dominance,
-)
 from bezoar.theory._mixing_gap import mixing_gap
-from bezoar.theory._placement import WorstPlacement, worst_connectivity, worst_contamination
 from bezoar.theory._softmax import SoftmaxInfimum, softmax_infimum, softmax_smoothness
 from bezoar.theory._theorems import Condition, Guarantee, Term, robust_bound, weighted_mean_bound
 from bezoar.theory._virtual import (
@@ -41,21 +34,15 @@ __all__ = [
     "Connectivity",
     "Contamination",
     "ContractionOrder",
-    "Counterexample",
     "Guarantee",
     "LearningErrorOrder",
-    "LowerBound",
-    "MajorityDominance",
     "MeasuredContraction",
     "SoftmaxInfimum",
     "Term",
-    "WorstPlacement",
-    "check_majority_dominance",
     "connectivity",
     "contamination",
     "contraction_orders",
     "learning_error_orders",
-    "lower_bound_instances",
     "measured_contraction",
     "mixing_gap",
     "perron_vector",
@@ -64,6 +51,4 @@ __all__ = [
     "softmax_smoothness",
     "virtual_mixing",
     "weighted_mean_bound",
-    "worst_connectivity",
-    "worst_contamination",
 ]

@@ -136,9 +136,9 @@ def measured_contraction(
 
 
 def _unit(values: NDArray[np.generic]) -> float:
-    kind = values.dtype if np.issubdtype(values.dtype, np.floating) else np.dtype(np.float64)
-    eps: float = np.finfo(kind).eps  # type: ignore[type-var]
-    return float(eps)
+    """The unit in the last place of one, for integers that of float64."""
+    one = np.ones((), values.dtype if values.dtype.kind == "f" else np.float64)
+    return float(np.spacing(one))
 
 
 def _ratios(matrix, sent: Floats, made: Floats, rounding: float) -> Floats:  # type: ignore[no-untyped-def]
