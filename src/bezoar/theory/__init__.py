@@ -15,6 +15,7 @@ from bezoar.theory._contraction import (
     contraction_orders,
     measured_contraction,
 )
+from bezoar.theory._lower_bound import LowerBound, lower_bound_instances
 from bezoar.theory._mixing_gap import mixing_gap
 from bezoar.theory._softmax import SoftmaxInfimum, softmax_infimum, softmax_smoothness
 from bezoar.theory._theorems import Condition, Guarantee, Term, robust_bound, weighted_mean_bound
@@ -36,6 +37,7 @@ __all__ = [
     "ContractionOrder",
     "Guarantee",
     "LearningErrorOrder",
+    "LowerBound",
     "MeasuredContraction",
     "SoftmaxInfimum",
     "Term",
@@ -43,6 +45,7 @@ __all__ = [
     "contamination",
     "contraction_orders",
     "learning_error_orders",
+    "lower_bound_instances",
     "measured_contraction",
     "mixing_gap",
     "perron_vector",
