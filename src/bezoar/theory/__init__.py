@@ -16,6 +16,11 @@ from bezoar.theory._contraction import (
     measured_contraction,
 )
 from bezoar.theory._lower_bound import LowerBound, lower_bound_instances
+from bezoar.theory._majority import (
+    Counterexample,
+    MajorityDominance,
+    check_majority_dominance,
+)
 from bezoar.theory._mixing_gap import mixing_gap
 from bezoar.theory._softmax import SoftmaxInfimum, softmax_infimum, softmax_smoothness
 from bezoar.theory._theorems import Condition, Guarantee, Term, robust_bound, weighted_mean_bound
@@ -35,12 +40,15 @@ __all__ = [
     "Connectivity",
     "Contamination",
     "ContractionOrder",
+    "Counterexample",
     "Guarantee",
     "LearningErrorOrder",
     "LowerBound",
+    "MajorityDominance",
     "MeasuredContraction",
     "SoftmaxInfimum",
     "Term",
+    "check_majority_dominance",
     "connectivity",
     "contamination",
     "contraction_orders",

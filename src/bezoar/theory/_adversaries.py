@@ -141,7 +141,8 @@ def _masking(rng: np.random.Generator, count: int, size: int) -> Floats:
 
 def _axes(rng: np.random.Generator, count: int, size: int) -> Floats:
     """One coordinate each, against rules that look at one coordinate at a time."""
-    return np.eye(size)[np.arange(count) % size] * rng.choice([-1.0, 1.0], (count, 1))
+    signs: Floats = rng.choice([-1.0, 1.0], (count, 1))
+    return np.eye(size)[np.arange(count) % size] * signs
 
 
 def _lone(rng: np.random.Generator, count: int, size: int) -> Floats:
