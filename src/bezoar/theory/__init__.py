@@ -22,6 +22,7 @@ from bezoar.theory._majority import (
     check_majority_dominance,
 )
 from bezoar.theory._mixing_gap import mixing_gap
+from bezoar.theory._placement import WorstPlacement, worst_connectivity, worst_contamination
 from bezoar.theory._softmax import SoftmaxInfimum, softmax_infimum, softmax_smoothness
 from bezoar.theory._theorems import Condition, Guarantee, Term, robust_bound, weighted_mean_bound
 from bezoar.theory._virtual import (
@@ -48,6 +49,7 @@ __all__ = [
     "MeasuredContraction",
     "SoftmaxInfimum",
     "Term",
+    "WorstPlacement",
     "check_majority_dominance",
     "connectivity",
     "contamination",
@@ -62,4 +64,6 @@ __all__ = [
     "softmax_smoothness",
     "virtual_mixing",
     "weighted_mean_bound",
+    "worst_connectivity",
+    "worst_contamination",
 ]

@@ -1,0 +1,40 @@
+import subprocess
+import sys
+import time
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from bezoar import Network, theory
+
+
+def test_importing_it_does_not_import_torch():
+    code = "import sys, bezoar.theory; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_public_names_exist_and_say_what_they_are():
+    for name in theory.__all__:
+        assert getattr(theory, name) is not None
+        if callable(getattr(theory, name)):
+            assert getattr(theory, name).__doc__
+
+
+def test_a_hundred_thousand_agents_take_seconds():
+    agents = 100_000
+    rng = np.random.default_rng(0)
+    rings = [rng.permutation(agents) for _ in range(4)]
+    graph = nx.empty_graph(agents)
+    graph.add_edges_from(
+        np.concatenate([np.stack([ring, np.roll(ring, 1)], axis=1) for ring in rings]).tolist()
+    )
+    network = Network(graph, range(5000))
+    start = time.process_time()
+    assert theory.contamination(network).delta == pytest.approx(0.05)
+    # The second eigenvalue of a random 8-regular graph is near 2√7; the walk is lazy by 1/9.
+    assert theory.mixing_gap(network) == pytest.approx((1 + 2 * np.sqrt(7)) / 9, abs=2e-3)
+    for kind in ("uniform", "mixing"):
+        assert 1 < theory.connectivity(network, kind).lam < 2
+    assert theory.worst_contamination(network, 8).value == pytest.approx(8 / 9)
+    assert time.process_time() - start < 30
