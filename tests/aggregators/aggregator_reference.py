@@ -41,9 +41,7 @@ def estimates(network, estimate="true"):
 
 
 def is_possible(name, network, estimate="true"):
-    for agents, q in zip(
-        closed_neighbourhoods(network), estimates(network, estimate), strict=True
-    ):
+    for agents, q in zip(closed_neighbourhoods(network), estimates(network, estimate), strict=True):
         if name == "trimmed_mean" and len(agents) <= 2 * q:
             return False
         if name in ("faba", "ios", "krum") and len(agents) <= q:
@@ -135,20 +133,29 @@ def _clip(difference, threshold):
     return 1.0 if length <= threshold else threshold / length
 
 
+def _finite(inputs):
+    """What has a direction; the rest moves nothing but is counted."""
+    return [v for v, y in inputs.items() if np.isfinite(y).all()]
+
+
 def centered_clipping(w, inputs, mixing, q, threshold=0.03, steps=1):
     centre = inputs[w]
+    if not np.isfinite(centre).all():
+        return centre, {w: 1.0}
     weights = {v: float(v == w) for v in inputs}
     for _ in range(steps):
-        moves = {v: _clip(y - centre, threshold) / len(inputs) for v, y in inputs.items()}
+        moves = {v: _clip(inputs[v] - centre, threshold) / len(inputs) for v in _finite(inputs)}
         centre = centre + sum(move * (inputs[v] - centre) for v, move in moves.items())
         rest = 1 - sum(moves.values())
-        weights = {v: rest * weights[v] + moves[v] for v in inputs}
+        weights = {v: rest * weights[v] + moves.get(v, 0) for v in inputs}
     return centre, weights
 
 
 def clipped_gossip(w, inputs, mixing, q, threshold=0.03):
     own = inputs[w]
-    moves = {v: mixing[v] * _clip(y - own, threshold) for v, y in inputs.items()}
+    if not np.isfinite(own).all():
+        return own, {w: 1.0}
+    moves = {v: mixing[v] * _clip(inputs[v] - own, threshold) for v in _finite(inputs)}
     model = own + sum(move * (inputs[v] - own) for v, move in moves.items())
     weights = dict(moves)
     weights[w] += 1 - sum(moves.values())
@@ -181,6 +188,9 @@ def geometric_median(points):
     """
     if len(points) <= 2:
         return points.mean(axis=0)
+    if points.shape[1] > len(points):  # it lies in their span, of which few dimensions matter
+        basis, coordinates = np.linalg.qr((points - points[0]).T)
+        return points[0] + basis @ geometric_median(coordinates.T)
     for point in points:
         apart = points - point
         lengths = np.linalg.norm(apart, axis=1)
@@ -189,7 +199,7 @@ def geometric_median(points):
         if np.linalg.norm(pull) <= here.sum():
             return point
     place = points.mean(axis=0)
-    for _ in range(500):
+    for _ in range(50):
         closeness = 1 / np.linalg.norm(points - place, axis=1)
         place = closeness @ points / closeness.sum()
     for _ in range(50):
@@ -206,6 +216,8 @@ def geometric_median(points):
             if np.linalg.norm(step) <= 1e-15 * lengths.max():
                 return place
         place = place + step
+        if np.linalg.norm(step) <= 1e-13 * lengths.max():
+            break
     return place
 
 
@@ -215,7 +227,7 @@ def lfighter(w, inputs, mixing, q, head):
     loudness = sum(np.linalg.norm(layer, axis=1) for layer in layers.values())
     loudest = sorted(range(classes), key=lambda c: (-loudness[c], c))[:2]
     feature = {v: np.concatenate([layer[c] for c in loudest]) for v, layer in layers.items()}
-    if all(np.array_equal(f, feature[w]) for f in feature.values()):
+    if len({tuple(f) for f in feature.values()}) == 1:
         return _weighted(inputs, dict.fromkeys(inputs, 1.0))
     split = _best_split if len(inputs) <= 12 else _lloyd
     clusters = sorted((sorted(cluster) for cluster in split(feature)), key=min)
@@ -250,8 +262,10 @@ def _best_split(feature):
         squared = np.sum((points - means[:, None]) ** 2, axis=2)
         cost += np.sum(members * squared, axis=1)
     first = inside[np.argmin(cost)]
-    return [[v for v, member in zip(agents, first, strict=True) if member is side]
-            for side in (np.True_, np.False_)]
+    return [
+        [v for v, member in zip(agents, first, strict=True) if member is side]
+        for side in (np.True_, np.False_)
+    ]
 
 
 def _lloyd(feature):

@@ -36,7 +36,10 @@ EVERYTHING = (
 
 
 class TestCenteredClipping(*EVERYTHING):
-    cases = (Case("centered_clipping", threshold=2.0), Case("centered_clipping", threshold=1.0, steps=4))
+    cases = (
+        Case("centered_clipping", threshold=2.0),
+        Case("centered_clipping", threshold=1.0, steps=4),
+    )
     margin = 4.0
 
 

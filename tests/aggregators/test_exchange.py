@@ -1,0 +1,123 @@
+"""Which inputs reach whom: large networks, several networks, and refusals of messages."""
+
+import numpy as np
+import pytest
+import torch
+from aggregator_inputs import HEAD, PATHS, Case, apply, assert_close, path, random_messages
+
+from bezoar import BezoarError, aggregators, networks
+from bezoar.aggregators import Exchange
+
+EVERY_RULE = [
+    Case("weighted_mean"),
+    Case("trimmed_mean", estimate=0),
+    Case("faba"),
+    Case("ios"),
+    Case("centered_clipping", threshold=2.0),
+    Case("clipped_gossip", threshold=2.0),
+    Case("rfa"),
+    Case("lfighter", head=HEAD),
+    Case("mean"),
+    Case("median"),
+    Case("krum"),
+    Case("local"),
+]
+
+each_rule = pytest.mark.parametrize("case", EVERY_RULE, ids=str)
+
+
+def test_every_rule_is_here():
+    assert {case.name for case in EVERY_RULE} == set(aggregators.AGGREGATORS)
+
+
+@each_rule
+def test_a_star_of_300_leaves(case):
+    network = networks.star(301, poisoned=3)
+    exchange = Exchange(case.rule(), [network])
+    assert not exchange._dense
+    messages = random_messages(np.random.default_rng(31), network)
+    expected, _ = case.loop(messages, network)
+    found = exchange(torch.from_numpy(messages)).numpy()
+    assert_close(found, expected, case.tolerance * np.abs(messages).max())
+
+
+@each_rule
+@pytest.mark.parametrize("where", PATHS)
+def test_float32_stays_float32_and_is_as_exact_as_that(case, where):
+    network = networks.fan(10)
+    messages = random_messages(np.random.default_rng(32), network, (2,)).astype(np.float32)
+    with path(**PATHS[where]):
+        found = apply(case.rule(), messages, network, torch.float32)
+        exact = apply(case.rule(), messages, network, torch.float64)
+    assert found.dtype == np.float32
+    assert_close(found, exact, 1e-5)
+
+
+@each_rule
+@pytest.mark.parametrize("where", PATHS)
+def test_runs_do_not_notice_each_other(case, where):
+    # A run alone, beside others, beside one with broken messages: the same outcome.
+    network = networks.two_castle(10)
+    messages = random_messages(np.random.default_rng(33), network, (3,))
+    messages[1] = np.nan
+    with path(**PATHS[where]):
+        together = apply(case.rule(), messages, network)
+        for run in (0, 2):
+            alone = apply(case.rule(), messages[run], network)
+            assert_close(together[run], alone, 1e-7 if case.name == "rfa" else 1e-12)
+
+
+@each_rule
+def test_messages_need_not_be_contiguous(case):
+    network = networks.fan(6)
+    messages = torch.from_numpy(random_messages(np.random.default_rng(34), network, (2,)))
+    turned = messages.permute(2, 0, 1).contiguous().permute(1, 2, 0)
+    assert not turned.is_contiguous()
+    assert torch.allclose(case.rule()(turned, network), case.rule()(messages, network))
+
+
+@each_rule
+@pytest.mark.parametrize("shape", [(6,), (5, 4), (2, 7, 4), (6, 4, 4)])
+def test_messages_of_the_wrong_shape_are_refused(case, shape):
+    with pytest.raises(BezoarError, match=r"messages: expected shape \[\.\.\., 6, D\], found \["):
+        case.rule()(torch.zeros(shape), networks.fan(6))
+
+
+@each_rule
+def test_integer_messages_are_refused(case):
+    with pytest.raises(BezoarError, match=r"messages: expected floating point, found torch\.int64"):
+        case.rule()(torch.zeros(6, 9, dtype=torch.int64), networks.fan(6))
+
+
+@each_rule
+def test_as_many_runs_as_networks(case):
+    exchange = Exchange(case.rule(), [networks.fan(6), networks.two_castle(6)])
+    with pytest.raises(BezoarError, match="2 networks need as many runs, found 3"):
+        exchange(torch.zeros(3, 6, 9))
+
+
+@each_rule
+@pytest.mark.parametrize("where", PATHS)
+def test_networks_of_different_sizes_are_refused(case, where):
+    with path(**PATHS[where]), pytest.raises(BezoarError, match="same number of agents"):
+        Exchange(case.rule(), [networks.fan(6), networks.fan(7)])(torch.zeros(2, 6, 9))
+
+
+@each_rule
+def test_one_network_given_often_is_one_network(case):
+    network = networks.fan(6)
+    messages = torch.from_numpy(random_messages(np.random.default_rng(35), network, (4,)))
+    found = Exchange(case.rule(), [network, network])(messages)
+    assert torch.allclose(found, case.rule()(messages, network))
+
+
+def test_lfighter_needs_to_know_the_output_layer():
+    rule = aggregators.create("lfighter")
+    with pytest.raises(BezoarError, match=r"lfighter: give head=\(classes, features\)"):
+        rule(torch.zeros(6, 9), networks.fan(6))
+
+
+def test_an_output_layer_longer_than_the_message_is_refused():
+    rule = aggregators.create("lfighter", head=(5, 2))
+    with pytest.raises(BezoarError, match="head: 5 × 2 is longer than a message of 9"):
+        rule(torch.zeros(6, 9), networks.fan(6))

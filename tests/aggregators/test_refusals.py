@@ -1,0 +1,158 @@
+"""Names, options and networks that cannot be used; how rules are printed."""
+
+import numpy as np
+import pytest
+import torch
+
+from bezoar import BezoarError, aggregators, networks
+from bezoar.aggregators import Exchange
+
+LABELS = {
+    "weighted_mean": "WeiMean",
+    "trimmed_mean": "TriMean",
+    "faba": "FABA",
+    "centered_clipping": "CC",
+    "clipped_gossip": "CG",
+    "ios": "IOS",
+    "rfa": "RFA",
+    "lfighter": "LFighter",
+    "mean": "Mean",
+    "median": "Median",
+    "krum": "Krum",
+    "local": "Local",
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "network", "options", "agent", "inputs", "estimate"),
+    [
+        # Of agent 1's three inputs two are poisoned; agent 0 before it has two, one of them bad.
+        ("trimmed_mean", networks.line(5, {1, 2}), {}, 0, 2, 1),
+        ("trimmed_mean", networks.ring(5, {1, 3}), {}, 2, 3, 2),
+        ("trimmed_mean", networks.line(4, poisoned=0), {"estimate": 1}, 0, 2, 1),
+        ("trimmed_mean", networks.star(5, {1}), {"estimate": "max"}, 1, 2, 1),
+        ("faba", networks.line(4, {0, 1}), {}, 0, 2, 2),
+        ("faba", networks.ring(6, poisoned=0), {"estimate": 3}, 0, 3, 3),
+        ("ios", networks.star(5, {0, 4}), {}, 4, 2, 2),
+        ("ios", networks.star(6, {0, 1, 2}), {"estimate": "max"}, 1, 2, 3),
+        ("krum", networks.line(4, {0, 1}), {}, 0, 2, 2),
+    ],
+)
+def test_an_impossible_rule_names_agent_inputs_and_estimate(
+    name, network, options, agent, inputs, estimate
+):
+    rule = aggregators.create(name, **options)
+    told = (
+        rf"{name}: impossible at agent {agent} of the {network.name} network, "
+        rf"which has {inputs} inputs and takes {estimate} of them"
+    )
+    for attempt in (
+        lambda: rule.check(network),
+        lambda: Exchange(rule, [network]),
+        lambda: rule(torch.zeros(network.agents, 3), network),
+    ):
+        with pytest.raises(BezoarError, match=told):
+            attempt()
+
+
+def test_one_impossible_network_among_several_is_refused():
+    good, bad = networks.complete(6, 1), networks.complete(6, 3)
+    rule = aggregators.create("trimmed_mean")
+    rule.check(good)
+    with pytest.raises(BezoarError, match="impossible at agent 0 of the complete network"):
+        Exchange(rule, [good, bad])
+
+
+@pytest.mark.parametrize(("name", "least"), [("trimmed_mean", 5), ("faba", 3), ("ios", 3)])
+def test_the_smallest_possible_neighbourhood(name, least):
+    rule = aggregators.create(name, estimate=2)
+    rule.check(networks.complete(least, poisoned=0))
+    with pytest.raises(BezoarError, match=f"{least - 1} inputs"):
+        rule.check(networks.complete(least - 1, poisoned=0))
+
+
+@pytest.mark.parametrize(
+    ("found", "nearest"),
+    [("trimed_mean", "trimmed_mean"), ("Faba", "faba"), ("kurm", "krum"), ("median_", "median")],
+)
+def test_unknown_names_list_the_nearest_first(found, nearest):
+    with pytest.raises(
+        BezoarError, match=f"aggregator: '{found}' is not known; allowed: {nearest},"
+    ):
+        aggregators.create(found)
+
+
+def test_unknown_names_list_all_that_are_allowed():
+    with pytest.raises(BezoarError) as refused:
+        aggregators.create("zzz")
+    for name in aggregators.AGGREGATORS:
+        assert name in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "told"),
+    [
+        ("ios", {"mixng": "equal"}, r"ios: no option 'mixng'; allowed: mixing,"),
+        ("ios", {"mixing": "eqaul"}, r"mixing: 'eqaul' is not known; allowed: equal,"),
+        ("clipped_gossip", {"mixing": "x"}, r"mixing: 'x' is not known"),
+        ("weighted_mean", {"mixing": None}, r"mixing: None is not known"),
+        ("mean", {"mixing": "equal"}, r"mean: no option 'mixing'; allowed: none"),
+        ("trimmed_mean", {"estimate": -1}, r"estimate: .*found -1"),
+        ("faba", {"estimate": 1.5}, r"estimate: .*found 1\.5"),
+        ("ios", {"estimate": "some"}, r"estimate: .*found 'some'"),
+        ("krum", {"estimate": True}, r"estimate: .*found True"),
+        ("centered_clipping", {"threshold": 0}, r"threshold: .*found 0"),
+        ("centered_clipping", {"threshold": float("nan")}, r"threshold: .*found nan"),
+        ("clipped_gossip", {"threshold": -2.0}, r"threshold: .*found -2\.0"),
+        ("clipped_gossip", {"threshold": "1"}, r"threshold: .*found '1'"),
+        ("centered_clipping", {"steps": 0}, r"steps: .*found 0"),
+        ("centered_clipping", {"steps": 1.5}, r"steps: .*found 1\.5"),
+        ("rfa", {"smoothing": 0}, r"smoothing: .*found 0"),
+        ("rfa", {"tolerance": -1}, r"tolerance: .*found -1"),
+        ("rfa", {"iterations": 0}, r"iterations: .*found 0"),
+        ("lfighter", {"head": (1, 5)}, r"head: .*found \(1, 5\)"),
+        ("lfighter", {"head": (3, 0)}, r"head: .*found \(3, 0\)"),
+        ("lfighter", {"head": (3,)}, r"head: .*found \(3,\)"),
+        ("lfighter", {"head": (3.0, 2)}, r"head: .*found \(3\.0, 2\)"),
+        ("lfighter", {"head": 5}, r"head: .*found 5"),
+    ],
+)
+def test_wrong_options_name_the_option_and_what_was_found(name, options, told):
+    with pytest.raises(BezoarError, match=told):
+        aggregators.create(name, **options)
+
+
+def test_labels_are_the_papers():
+    assert {name: rule.label for name, rule in aggregators.AGGREGATORS.items()} == LABELS
+
+
+@pytest.mark.parametrize("name", LABELS)
+def test_str_is_the_label_and_repr_is_exact(name):
+    rule = aggregators.create(name)
+    assert str(rule) == LABELS[name]
+    assert eval(repr(rule), vars(aggregators)) == rule
+
+
+def test_repr_has_the_options():
+    rule = aggregators.create("ios", mixing="equal", estimate=2, keep_own=True)
+    assert repr(rule) == "IOS(mixing='equal', estimate=2, keep_own=True)"
+    assert repr(aggregators.create("lfighter", head=[3, 2])) == "LFighter(head=(3, 2))"
+
+
+def test_rules_with_the_same_options_are_the_same():
+    assert aggregators.create("faba", estimate=1) == aggregators.FABA(estimate=1)
+    assert len({aggregators.create("ios"), aggregators.IOS()}) == 1
+    assert aggregators.create("ios") != aggregators.create("ios", keep_own=True)
+    with pytest.raises(AttributeError):
+        aggregators.create("faba").estimate = 3
+
+
+def test_estimates_reach_the_rule():
+    messages = torch.tensor([[0.0], [1.0], [2.0], [3.0], [50.0]], dtype=torch.float64)
+    network = networks.complete(5, {4})
+    by_estimate = {
+        estimate: float(aggregators.TrimmedMean(estimate=estimate)(messages, network)[0])
+        for estimate in ("true", "max", 0, 1, 2)
+    }
+    mean = float(np.mean([0, 1, 2, 3, 50]))
+    assert by_estimate == {"true": 2.0, "max": 2.0, 0: pytest.approx(mean), 1: 2.0, 2: 2.0}
