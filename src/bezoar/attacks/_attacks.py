@@ -66,8 +66,12 @@ class LabelFlip(Attack):
 class DynamicLabelFlip(Attack):
     """In every iteration the label is the least likely class under the agent's current model.
 
-    Of equally unlikely classes it is the lowest.
+    Of classes whose scores lie within a hundred-thousandth of the scores' range of the least, it
+    is the lowest: early in training classes are equally unlikely but for rounding.
     """
+
+    #: Scores this near to the least, as a share of the scores' range, count as equal to it.
+    tie: ClassVar[float] = 1e-5
 
     name: ClassVar[str] = "dynamic_label_flip"
     dynamic: ClassVar[bool] = True

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from bezoar._seeds import Branch, generator
+from bezoar.attacks import DynamicLabelFlip
 from bezoar.data import Dataset, Partition
 from bezoar.models import SoftmaxRegression
 from bezoar.training._run import Run
@@ -170,7 +171,9 @@ class LocalCosts:
         """Subtract one at the least likely class of each touched sample."""
         runs, touched = self._dynamic[agent]
         judged = scores[runs] if judges is None else judges[runs] @ samples.T
-        least = judged.argmin(1, keepdim=True)
+        low, high = judged.aminmax(dim=1, keepdim=True)
+        unlikely = judged <= low + DynamicLabelFlip.tie * (high - low)
+        least = unlikely.to(torch.uint8).argmax(1, keepdim=True)
         here = touched[:, None, first : first + len(samples)].to(likely.dtype)
         likely[runs] = likely[runs].scatter_add_(1, least, -here)
 

@@ -1,0 +1,76 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bezoar import BezoarError, attacks
+
+
+def poison(attack, labels, classes, seed=0):
+    """The labels an agent trains on."""
+    rng = np.random.default_rng(seed)
+    touched = attack.touched(labels, rng)
+    return np.where(touched, attack.corrupt(labels, classes, rng), labels)
+
+
+LABELS = np.random.default_rng(3).integers(0, 10, 1000)
+
+
+def test_label_flip_reverses_the_classes():
+    assert np.array_equal(poison(attacks.create("label_flip"), LABELS, 10), 9 - LABELS)
+
+
+def test_random_labels_are_always_wrong_and_reach_every_class():
+    found = poison(attacks.create("random_labels"), LABELS, 10)
+    assert np.all(found != LABELS)
+    offsets = np.bincount((found - LABELS) % 10, minlength=10)
+    assert offsets[1:].min() > 60  # 1000 samples over nine other classes
+
+
+def test_targeted_touches_one_class():
+    found = poison(attacks.create("targeted", source=3, target=7), LABELS, 10)
+    assert np.array_equal(found, np.where(LABELS == 3, 7, LABELS))
+
+
+@given(fraction=st.floats(0, 1), seed=st.integers(0, 99))
+@pytest.mark.parametrize("name", ["label_flip", "random_labels", "dynamic_label_flip"])
+def test_the_fraction_is_touched(name, fraction, seed):
+    attack = attacks.create(name, fraction=fraction)
+    touched = attack.touched(LABELS, np.random.default_rng(seed))
+    assert touched.sum() == round(fraction * len(LABELS))
+
+
+def test_a_fraction_of_the_source_class():
+    attack = attacks.create("targeted", source=3, target=7, fraction=0.5)
+    touched = attack.touched(LABELS, np.random.default_rng(0))
+    assert touched.sum() == round(0.5 * (LABELS == 3).sum())
+    assert set(LABELS[touched]) == {3}
+
+
+def test_which_samples_depends_on_the_seed_alone():
+    attack = attacks.create("label_flip", fraction=0.5)
+    assert np.array_equal(poison(attack, LABELS, 10, 1), poison(attack, LABELS, 10, 1))
+    assert not np.array_equal(poison(attack, LABELS, 10, 1), poison(attack, LABELS, 10, 2))
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("label_flp", {}, "attack: 'label_flp' is not known; allowed: label_flip, "),
+        ("label_flip", {"fraction": 1.5}, "fraction: expected a number from 0 to 1, found 1.5"),
+        ("label_flip", {"fraction": float("nan")}, "fraction: expected a number from 0 to 1"),
+        ("targeted", {"source": -1}, "source: expected a class from 0, found -1"),
+        ("targeted", {"source": 2, "target": 2}, "target: must differ from source"),
+        ("targeted", {"origin": 2}, "no option 'origin'; allowed: "),
+    ],
+)
+def test_refusals(name, options, message):
+    with pytest.raises(BezoarError, match=message):
+        attacks.create(name, **options)
+
+
+def test_classes_an_attack_cannot_work_with():
+    with pytest.raises(BezoarError, match="target 7 is not a class; allowed: 0 … 4"):
+        attacks.create("targeted", source=0, target=7).check(5)
+    with pytest.raises(BezoarError, match="random_labels: needs at least two classes"):
+        attacks.create("random_labels").check(1)

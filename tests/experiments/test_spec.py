@@ -1,0 +1,85 @@
+import pytest
+from pydantic import ValidationError
+
+from bezoar import BezoarError
+from bezoar.experiments import Choice, RunSpec, figure_1, network_of, partition_of
+
+
+def test_three_ways_to_write_a_choice():
+    expected = Choice(name="dirichlet", options={"alpha": 0.5})
+    for written in ("dirichlet:alpha=0.5", {"name": "dirichlet", "alpha": 0.5}, expected):
+        assert RunSpec.read({"partition": written}).partition == expected
+    assert str(expected) == "dirichlet:alpha=0.5"
+    kinds = RunSpec.read({"aggregator": "ios:keep_own=true,estimate=2,mixing=equal"}).aggregator
+    assert kinds.options == {"keep_own": True, "estimate": 2, "mixing": "equal"}
+
+
+def test_a_spec_survives_json():
+    spec = RunSpec.read({"network": "fan:agents=20", "poisoned": [3, 4], "seed": 7})
+    assert RunSpec.model_validate_json(spec.model_dump_json()) == spec
+
+
+def test_a_spec_does_not_change():
+    with pytest.raises(ValidationError):
+        RunSpec().seed = 3
+
+
+def test_toml(tmp_path):
+    path = tmp_path / "run.toml"
+    path.write_text(
+        'network = "fan"\niterations = 5\n[partition]\nname = "dirichlet"\nalpha = 2.0\n'
+    )
+    spec = RunSpec.read(RunSpec.read_file(path))
+    assert spec.iterations == 5
+    assert spec.partition.options == {"alpha": 2.0}
+    path.write_text("network = fan")
+    with pytest.raises(BezoarError, match=r"run.toml is not valid TOML: .*line 1"):
+        RunSpec.read_file(path)
+    with pytest.raises(BezoarError, match=r"cannot read .*none.toml: No such file"):
+        RunSpec.read_file(tmp_path / "none.toml")
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"iteratons": 5}, "iteratons: no such field; allowed: iterations, "),
+        ({"iterations": -1}, "iterations: .*greater than or equal to 0, found -1"),
+        ({"iterations": "many"}, "iterations: .*valid integer.*found 'many'"),
+        ({"dtype": "float16"}, "dtype: Input should be 'float32' or 'float64', found 'float16'"),
+        ({"partition": "dirichlet:alpha"}, "partition: .*name=value, found 'alpha'"),
+        ({"partition": {"alpha": 1}}, "partition.name: Field required"),
+        ({"seed": 1.5}, "seed: .*found 1.5"),
+    ],
+)
+def test_refusals_name_the_field(fields, message):
+    with pytest.raises(BezoarError, match=message):
+        RunSpec.read(fields)
+
+
+def test_who_is_poisoned():
+    def poisoned(**fields):
+        return network_of(RunSpec.read(fields)).poisoned
+
+    assert poisoned(network="two_castle") == (4,)
+    assert poisoned(network="two_castle", poisoned=2) == (4, 5)
+    assert poisoned(network="two_castle", poisoned=[0]) == (0,)
+    assert poisoned(network="fan", poisoned=[]) == ()
+    fan = network_of(RunSpec.read({"network": "fan", "poisoned": []}))
+    assert fan.edges == network_of(RunSpec.read({"network": "fan"})).edges
+
+
+def test_the_partition_follows_the_seed():
+    first, second, other = (partition_of(RunSpec.read({"seed": seed}), 10) for seed in (0, 0, 1))
+    assert first.order.tolist() == second.order.tolist()
+    assert first.order.tolist() != other.order.tolist()
+
+
+def test_figure_1_is_the_motivating_example():
+    cells = figure_1()
+    assert {cell.network for cell in cells} == {"two_castle", "fan"}
+    assert len(cells) == 14
+    for cell in cells:
+        assert cell.spec.partition.name == "by_class"
+        network = network_of(cell.spec)
+        assert network.agents == 10
+        assert len(network.poisoned) == (0 if cell.rule == "baseline" else 1)

@@ -1,0 +1,82 @@
+import matplotlib as mpl
+import numpy as np
+import pytest
+import torch
+from matplotlib import pyplot as plt
+
+from bezoar import aggregators, networks, report
+from bezoar.training import History
+
+NETWORKS = [
+    networks.two_castle(),
+    networks.line(),
+    networks.fan(10, 2),
+    networks.fan(10).with_poisoned(()),
+    networks.lower_bound(5, 6),
+    networks.star(),
+    networks.torus(3, 5),
+    networks.erdos_renyi(30, 0.2),
+    networks.random_regular(150, 4),
+]
+
+
+def history(seed):
+    rng = np.random.default_rng(seed)
+    x = np.arange(0, 50, 5)
+    metrics = {"accuracy": rng.random(10), "consensus_error": np.r_[0, rng.random(9)]}
+    return History(x, metrics, torch.zeros(2, 3))
+
+
+@pytest.mark.parametrize("network", NETWORKS, ids=str)
+def test_every_agent_is_drawn_in_its_colour_apart_from_the_others(network):
+    figure, axes = plt.subplots()
+    report.draw_network(network, axes)
+    dots = [c for c in axes.collections if isinstance(c, mpl.collections.PathCollection)]
+    counts = {
+        mpl.colors.to_hex(c.get_facecolor()[0]).upper(): len(c.get_offsets())
+        for c in dots
+        if len(c.get_offsets())
+    }
+    expected = {"#0072B2": len(network.regular), "#D00000": len(network.poisoned)}
+    assert counts == {colour: count for colour, count in expected.items() if count}
+    places = np.concatenate([c.get_offsets() for c in dots if len(c.get_offsets())])
+    distances = np.linalg.norm(places[:, None] - places[None], axis=-1)
+    assert distances[~np.eye(len(places), dtype=bool)].min() > 1e-3
+    plt.close(figure)
+
+
+@pytest.mark.parametrize("ending", ["png", "pdf", "svg"])
+def test_a_picture_is_saved_whole_and_the_same_twice(tmp_path, ending):
+    panels = [
+        report.Panel("Fan", networks.fan(), [(report.look("ios"), history(0))]),
+        report.Panel("Line", networks.line(), [(report.look("mine"), history(1))]),
+    ]
+    metrics = ("accuracy", "consensus_error")
+    first, second = (
+        report.panels_figure(tmp_path / f"{name}.{ending}", panels, metrics).read_bytes()
+        for name in "ab"
+    )
+    assert len(first) > 5000
+    if ending != "svg":  # which carries the date
+        assert first == second
+    assert sorted(p.name for p in tmp_path.iterdir()) == [f"a.{ending}", f"b.{ending}"]
+
+
+def test_drawing_leaves_matplotlib_as_it_was(tmp_path):
+    before = mpl.rcParams["axes.grid"], mpl.get_backend()
+    report.network_figure(tmp_path / "n.png", networks.fan())
+    assert (mpl.rcParams["axes.grid"], mpl.get_backend()) == before
+    assert plt.get_fignums() == []
+
+
+def test_who_holds_what(tmp_path):
+    holdings = np.arange(40).reshape(4, 10)
+    assert report.holdings_figure(tmp_path / "h.png", holdings, poisoned=[2]).stat().st_size > 5000
+
+
+def test_every_rule_has_a_look_of_its_own():
+    looks = [report.look(name) for name in aggregators.AGGREGATORS]
+    for name, look in zip(aggregators.AGGREGATORS, looks, strict=True):
+        assert look.label == aggregators.AGGREGATORS[name].label
+    assert len({look.colour for look in looks}) == len(looks)
+    assert len({look.marker for look in looks}) == len(looks)

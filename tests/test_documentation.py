@@ -1,0 +1,67 @@
+"""What the documentation shows is run, so that it cannot rot."""
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+
+
+def blocks(text, language):
+    return re.findall(rf"```{language}\n(.*?)```", text, flags=re.DOTALL)
+
+
+@pytest.mark.parametrize("code", blocks(README, "python"))
+def test_python_examples_of_the_readme(code, capsys):
+    exec(compile(code, "README.md", "exec"), {})
+
+
+def commands():
+    return [line for block in blocks(README, "sh") for line in block.splitlines() if line]
+
+
+@pytest.mark.parametrize("command", commands())
+def test_commands_of_the_readme(command):
+    program, *arguments = shlex.split(command)
+    assert program == "bezoar"
+    script = [sys.executable, "-c", "from bezoar.cli import main; main()", *arguments]
+    result = subprocess.run(script, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    assert len(result.stdout) > 200
+
+
+def test_there_are_examples():
+    assert len(blocks(README, "python")) >= 2
+    assert len(commands()) >= 3
+
+
+def test_files_the_readme_links_to_exist():
+    for target in re.findall(r"\]\(([^)#:]+)\)", README + CONTRIBUTING):
+        assert (ROOT / target).exists(), target
+
+
+def test_the_example_spec():
+    from bezoar.experiments import RunSpec
+
+    spec = RunSpec.read(RunSpec.read_file(ROOT / "examples" / "run.toml"))
+    assert spec.aggregator.options == {"mixing": "equal"}
+
+
+def test_the_aggregator_of_the_contributing_guide_works():
+    import torch
+
+    from bezoar import networks
+
+    [code] = blocks(CONTRIBUTING, "python")
+    names = {}
+    exec(compile(code, "CONTRIBUTING.md", "exec"), names)
+    network = networks.complete(4)
+    messages = torch.tensor([[0.0], [1.0], [5.0], [6.0]], dtype=torch.float64)
+    models = names["NearestHalf"]()(messages, network)
+    assert models.flatten().tolist() == [0.5, 0.5, 5.5, 5.5]

@@ -1,0 +1,30 @@
+import pytest
+
+from bezoar import data, training
+from bezoar._seeds import Branch, generator
+
+
+@pytest.fixture(scope="session")
+def workers():
+    with training.Workers(2) as pool:
+        yield pool
+
+
+@pytest.fixture(scope="session")
+def problem(small_mnist):
+    """Make a problem on a few hundred real digits."""
+
+    def make(agents=10, partition="by_class", iterations=6, every=2, dtype="float64", **changes):
+        deal = data.partition(partition)
+        dealt = deal(
+            small_mnist.train_labels,
+            10,
+            agents,
+            generator(changes.pop("seed", 0), Branch.PARTITION),
+        )
+        fields = {"metrics": tuple(training.METRICS)} | changes
+        return training.Problem(
+            small_mnist, dealt, iterations=iterations, every=every, dtype=dtype, **fields
+        )
+
+    return make

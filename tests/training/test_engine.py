@@ -1,0 +1,150 @@
+import numpy as np
+import pytest
+import torch
+
+from bezoar import BezoarError, aggregators, attacks, networks, training
+
+
+def run_of(rule="ios", network=None, attack="label_flip", **options):
+    return training.Run(
+        network or networks.fan(),
+        aggregators.create(rule),
+        attacks.create(attack),
+        **options,
+    )
+
+
+def same_bits(left, right):
+    assert torch.equal(left.models, right.models)
+    for name in left.metrics:
+        assert np.array_equal(left[name], right[name], equal_nan=True), name
+
+
+def test_the_same_bits_whatever_the_number_of_workers(problem):
+    shared = problem(dtype="float32", iterations=5)
+    runs = [run_of(rule) for rule in aggregators.AGGREGATORS]
+    results = []
+    for count in (1, 2, 3):
+        with training.Workers(count) as pool:
+            results.append(training.Engine(shared, runs, pool).train())
+    for other in results[1:]:
+        for left, right in zip(results[0], other, strict=True):
+            same_bits(left, right)
+
+
+def test_the_same_bits_beside_other_runs(problem, workers):
+    """What else is in the batch does not matter, as long as its shape is the same."""
+    shared = problem(dtype="float32", iterations=5)
+    first = [run_of("ios"), run_of("faba"), run_of("ios", networks.two_castle())]
+    second = [run_of("ios", attack="random_labels"), run_of("trimmed_mean"), run_of("ios")]
+    left = training.Engine(shared, first, workers).train()[0]
+    right = training.Engine(shared, second, workers).train()[2]
+    same_bits(left, right)
+
+
+def test_histories_come_in_the_order_of_the_runs(problem, workers):
+    shared = problem(iterations=2)
+    rules = ["ios", "local", "weighted_mean", "local", "ios"]
+    runs = [run_of(rule, seed=place) for place, rule in enumerate(rules)]
+    together = training.Engine(shared, runs, workers).train()
+    for run, history in zip(runs, together, strict=True):
+        [alone] = training.Engine(shared, [run], workers).train()
+        assert torch.allclose(alone.models, history.models, rtol=1e-11, atol=1e-11)
+
+
+def test_when_metrics_are_taken(problem, workers):
+    calls = []
+    engine = training.Engine(problem(iterations=7, every=3), [run_of()], workers)
+    [history] = engine.train(lambda iteration, metrics: calls.append(iteration))
+    assert history.iterations.tolist() == [0, 3, 6, 7]
+    assert calls == [1, 2, 3, 4, 5, 6, 7]
+    [nothing] = training.Engine(problem(iterations=0), [run_of()], workers).train()
+    assert nothing.iterations.tolist() == [0]
+    assert torch.count_nonzero(nothing.models) == 0
+
+
+@pytest.mark.parametrize("names", [("accuracy",), ("heterogeneity", "accuracy_worst"), ()])
+def test_only_the_metrics_asked_for(problem, workers, names):
+    [history] = training.Engine(problem(metrics=names), [run_of()], workers).train()
+    assert tuple(history.metrics) == names
+
+
+def test_the_poison_share_tells_who_was_listened_to(problem, workers):
+    shared = problem(iterations=1, every=1)
+    rules = ["weighted_mean", "local", "mean", "trimmed_mean", "median"]
+    histories = training.Engine(shared, [run_of(rule) for rule in rules], workers).train()
+    share = {rule: h["poison_share"] for rule, h in zip(rules, histories, strict=True)}
+    assert all(np.isnan(values[0]) for values in share.values())
+    assert share["weighted_mean"][1] == pytest.approx(0.1)  # 1/(max degree 9 + 1) everywhere
+    assert share["local"][1] == 0
+    assert share["mean"][1] == pytest.approx((2 / 3 + 7 / 4) / 9)  # two ends, seven between
+    for rule in ("trimmed_mean", "median"):
+        assert 0 < share[rule][1] < 1
+    clean = run_of("trimmed_mean", networks.fan().with_poisoned(()))
+    [nobody] = training.Engine(shared, [clean], workers).train()
+    assert nobody["poison_share"][1] == 0
+    assert np.isnan(nobody["disturbance"]).all()
+
+
+def test_weighted_mean_keeps_the_average_of_all_agents(problem, workers):
+    """A doubly stochastic matrix moves nothing on average: the aggregation step keeps the mean."""
+    engine = training.Engine(problem(), [run_of("weighted_mean")], workers)
+    messages = torch.randn_like(engine.start().models)
+    models, _ = engine.aggregate(messages)
+    assert torch.allclose(models.mean(1), messages.mean(1), atol=1e-12)
+
+
+def test_a_run_that_diverges_disturbs_nobody(problem, workers):
+    shared = problem(dtype="float32", iterations=4, every=1)
+    wild = run_of("weighted_mean", schedule=training.schedule("constant", scale=1e38))
+    calm, other = run_of("ios"), run_of("ios", attack="random_labels")
+    diverged, kept = training.Engine(shared, [wild, calm], workers).train()
+    assert diverged.diverged
+    assert not kept.diverged
+    _, expected = training.Engine(shared, [other, calm], workers).train()
+    assert torch.allclose(kept.models, expected.models, atol=1e-5)
+
+
+def test_schedules():
+    assert training.schedule("inverse_sqrt", scale=0.2)(4, 100) == pytest.approx(0.1)
+    assert training.schedule("constant", scale=0.2)(4, 100) == 0.2
+    assert training.schedule("horizon")(4, 100) == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"metrics": ("accurcy",)}, "metrics: 'accurcy' is not known; allowed: accuracy, "),
+        ({"every": 0}, "every: expected at least 1, found 0"),
+        ({"iterations": -1}, "iterations: expected at least 0, found -1"),
+        ({"dtype": "float16"}, "dtype: 'float16' is not known; allowed: float32, float64"),
+        ({"agents": 5}, "partition: made for 5 agents, but the fan network has 10"),
+    ],
+)
+def test_problems_that_cannot_be_are_refused(problem, workers, change, message):
+    with pytest.raises(BezoarError, match=message):
+        training.Engine(problem(**change), [run_of()], workers)
+
+
+def test_runs_that_cannot_be_are_refused(problem, workers):
+    with pytest.raises(BezoarError, match="runs: at least one"):
+        training.Engine(problem(), [], workers)
+    with pytest.raises(BezoarError, match="weight_decay: expected 0 or more, found -1"):
+        training.Engine(problem(), [run_of(weight_decay=-1)], workers)
+    with pytest.raises(BezoarError, match="scale: expected a positive number, found 0"):
+        training.schedule("constant", scale=0)
+    crowded = networks.line(10, {3, 4, 5})
+    with pytest.raises(BezoarError, match="faba: impossible at agent 4 of the line network"):
+        training.Engine(problem(), [run_of("faba", crowded)], workers)
+    attack = attacks.create("targeted", target=11)
+    run = training.Run(networks.fan(), aggregators.create("mean"), attack)
+    with pytest.raises(BezoarError, match="target 11 is not a class; allowed: 0 … 9"):
+        training.Engine(problem(), [run], workers)
+
+
+def test_an_error_in_a_worker_is_raised(workers):
+    def work(item):
+        raise RuntimeError(f"item {item}")
+
+    with pytest.raises(RuntimeError, match="item 0"):
+        workers.map(work, range(3))
