@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from theory_reference import dense_virtual, some_networks
 
 from bezoar import BezoarError, aggregators, networks, theory
+from bezoar.theory import _contraction
 
 
 def orders(delta_max):
@@ -97,6 +98,15 @@ def test_unanimous_regular_inputs():
     assert (off.rho, off.agent) == (inf, 2)
     made[2] = np.nan
     assert theory.measured_contraction(sent, made, network, "uniform").rho == inf
+
+
+def test_many_edges_are_taken_in_pieces(monkeypatch):
+    network = networks.erdos_renyi(agents=20, probability=0.4, poisoned=3)
+    sent, made = np.random.default_rng(0).standard_normal((2, network.agents, 3))
+    whole = theory.measured_contraction(sent, made, network, "uniform")
+    monkeypatch.setattr(_contraction, "CHUNK", 20)
+    pieces = theory.measured_contraction(sent, made, network, "uniform")
+    np.testing.assert_array_equal(pieces.ratios, whole.ratios)
 
 
 def test_runs_are_leading_dimensions():

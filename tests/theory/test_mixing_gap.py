@@ -55,6 +55,25 @@ def test_an_end_near_minus_one_counts(sparse_solver, monkeypatch):
         assert theory.mixing_gap(network) == pytest.approx(19 / 21, abs=1e-9)
 
 
+@pytest.mark.parametrize(
+    "graph",
+    [
+        nx.complete_bipartite_graph(9, 11),
+        nx.cycle_graph(31),
+        nx.barbell_graph(9, 4),
+        nx.hypercube_graph(4),
+        nx.star_graph(20),
+    ],
+    ids=["bipartite", "ring", "barbell", "cube", "star"],
+)
+def test_factorising_finds_the_larger_end(graph):
+    network = Network(nx.convert_node_labels_to_integers(graph))
+    start = np.random.default_rng(0).standard_normal(network.agents)
+    options = {"v0": start, "return_eigenvectors": False, "tol": 1e-9}
+    found = _mixing_gap._by_factorising(network.mixing().tocsc(), options)
+    assert found == pytest.approx(literal(network), abs=1e-9)
+
+
 def test_a_long_ring():
     agents = 5000
     expected = (1 + 2 * np.cos(2 * np.pi / agents)) / 3

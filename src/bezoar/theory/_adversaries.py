@@ -50,7 +50,7 @@ def adversarial_cases(seed: int) -> Iterator[Case]:
     while True:
         network = next(networks)
         agents = bound_to_follow(network)
-        # Steps without common divisors: every attack meets every scale and offset.
+        # One network a scale: every attack meets every scale within five networks.
         for _ in range(len(attacks)):
             name, attack = attacks[number % len(attacks)]
             scale = _SCALES[number // len(attacks) % len(_SCALES)]

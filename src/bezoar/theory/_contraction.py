@@ -43,12 +43,9 @@ _TABLE_1: dict[str, tuple[str, Callable[[float], float]]] = {
     "ios": ("O(δ/(1−3δ))", lambda d: _ratio(d, 1 - 3 * d)),
 }
 
-#: Denominators of Table I no larger than this are taken for zero: δ = 1/3 is not a binary number.
-_ROUNDING = 1e-12
-
 
 def _ratio(above: float, below: float) -> float:
-    return above / below if below > _ROUNDING else inf
+    return above / below if below > 0 else inf
 
 
 def contraction_orders(delta_max: float) -> tuple[ContractionOrder, ...]:

@@ -146,7 +146,7 @@ def _as_array(outputs: Any, case: Case) -> Floats:
 
 
 def _look(case: Case, outputs: Floats, tolerance: float) -> Counterexample | None:
-    """The bound agent that missed the majority by most of its allowance, if one missed it."""
+    """The first bound agent that missed the majority, if one did."""
     unit = float(np.finfo(np.float64).eps)
     for agent in case.agents:
         sources = (agent, *case.network.neighbours(agent))

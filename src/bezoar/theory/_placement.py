@@ -81,10 +81,11 @@ def worst_connectivity(
     ``2(1 − o_w)`` with the overlap ``o_w = Σ_{v∈R̄_w} min(M_wv, 1/R)``. Poisoning ``v`` takes
     ``min(E_wv, 1/R)`` from the overlap and gives the diagonal's part at most as much, so as many
     neighbours as possible, ``t = min(P, N_w)``, are poisoned. For a set ``T`` of them the overlap
-    falls by ``Σ_T min(E_wv, 1/R) − min(E_ww + Σ_T E_wv, 1/R)``, the larger of
-    ``−E_ww − Σ_T (E_wv − 1/R)₊`` and ``Σ_T min(E_wv, 1/R) − 1/R``: the first is largest for the
-    ``t`` lightest neighbours, the second for the ``t`` heaviest. The best of the two over all
-    ``w`` is the answer; who else is poisoned does not matter.
+    falls by ``Σ_T min(E_wv, 1/R) − min(E_ww + Σ_T E_wv, 1/R)`` plus a constant, which is largest
+    for the ``t`` heaviest neighbours: if one of them weighs ``1/R`` or more it is ``Σ_T min(E_wv,
+    1/R) − 1/R ≥ 0``, the most any ``T`` can have on the right; otherwise ``max(−E_ww, Σ_T E_wv −
+    1/R)``, again the most. The best over all ``w`` is the answer; who else is poisoned does not
+    matter.
 
     ``uniform``: ``p`` depends on the whole network. All placements are tried if that fits
     ``effort``. Otherwise placements around promising agents are tried and improved by swaps
@@ -135,14 +136,12 @@ def _worst_mixing(network: Network, count: int, mixing: str) -> WorstPlacement:
         start, stop = matrix.indptr[agent : agent + 2]
         columns, weights = matrix.indices[start:stop], matrix.data[start:stop]
         own, others = columns == agent, columns != agent
-        order = np.argsort(weights[others], kind="stable")
-        neighbours, ascending = columns[others][order], weights[others][order]
-        for light, sense in ((ascending, 1), (ascending[::-1], -1)):
-            kept = light[count:]
-            diagonal = weights[own].sum() + light[:count].sum()
-            overlap = np.minimum(kept, share).sum() + min(diagonal, share)
-            if 2 * (1 - overlap) > best + _TIE:
-                best, worst = 2 * (1 - overlap), (agent, neighbours[::sense])
+        order = np.argsort(-weights[others], kind="stable")
+        neighbours, descending = columns[others][order], weights[others][order]
+        diagonal = weights[own].sum() + descending[:count].sum()
+        overlap = np.minimum(descending[count:], share).sum() + min(diagonal, share)
+        if 2 * (1 - overlap) > best + _TIE:
+            best, worst = 2 * (1 - overlap), (agent, neighbours)
     value = max(0.0, float(best))
     placement = _around(network, worst[0], (int(v) for v in worst[1]), count)
     return WorstPlacement("lambda mixing", placement, value, value, exact=True)
