@@ -19,7 +19,7 @@ HEAD = (3, 2)
 checked = settings(
     deadline=None,
     derandomize=True,
-    max_examples=15,
+    max_examples=12,
     suppress_health_check=[HealthCheck.differing_executors],
 )
 
@@ -161,6 +161,9 @@ PATHS = {
     "gathered": {"dense_advantage": 0},
     "chunked": {"dense_advantage": 0, "chunk_bytes": 500},
 }
+
+#: The two that share no code beside the rule's weights, for tests of many cases.
+TWO_PATHS = {name: PATHS[name] for name in ("dense", "chunked")}
 
 
 def apply(rule, messages, network, dtype=torch.float64):

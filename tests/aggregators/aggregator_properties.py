@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from aggregator_inputs import (
     PATHS,
+    TWO_PATHS,
     Spy,
     apply,
     assert_close,
@@ -168,10 +169,11 @@ class WeighsInputs:
     @given(situation=situations())
     def test_weights_are_probabilities_over_the_neighbourhood(self, case, situation):
         network, messages = case.fit(situation.network), situation.messages
-        for constants in PATHS.values():
+        for constants in TWO_PATHS.values():
             spy = Spy(case.rule())
             with path(**constants):
-                found = apply(spy, messages, network)
+                exchange = Exchange(spy, [network])
+                found, share = exchange.step(torch.from_numpy(messages), share=True)
             assert spy.seen
             for neighbourhood, weights in spy.seen:
                 padding = ~neighbourhood.mask.expand(weights.shape)
@@ -179,15 +181,15 @@ class WeighsInputs:
                 assert float(weights.min()) >= -1e-12
                 assert float((weights.sum(-1) - 1).abs().max()) <= 1e-12
             if constants.get("dense_advantage"):
-                self._combines(neighbourhood, weights, messages, found)
+                found, share = each_run(found.numpy()), share.view(-1, network.agents).numpy()
+                self._combines(neighbourhood, weights, each_run(messages), found)
+                behind = np.isin(neighbourhood.index.numpy(), network.poisoned)
+                assert_close(share, (weights.numpy() * behind).sum(-1) + 0 * share, 1e-12)
 
-    def _combines(self, neighbourhood, weights, messages, found):
-        runs = each_run(messages)
+    def _combines(self, neighbourhood, weights, runs, found):
         index = neighbourhood.index.expand(len(runs), -1, -1).numpy()
         weights = weights.expand(len(runs), -1, -1).numpy()
-        for run, slots, given_weights, models in zip(
-            runs, index, weights, each_run(found), strict=True
-        ):
+        for run, slots, given_weights, models in zip(runs, index, weights, found, strict=True):
             for agent, model in enumerate(models):
                 expected = given_weights[agent] @ run[slots[agent]]
                 assert_close(model, expected, 1e-10 * np.abs(run).max())
@@ -196,7 +198,7 @@ class WeighsInputs:
     @given(situation=situations(batches=[(), (2,)]))
     def test_share_is_the_weight_of_poisoned_inputs(self, case, situation):
         network, messages = case.fit(situation.network), situation.messages
-        for name, constants in PATHS.items():
+        for name, constants in TWO_PATHS.items():
             with path(**constants):
                 exchange = Exchange(case.rule(), [network])
                 _, share = exchange.step(torch.from_numpy(messages), share=True)
@@ -218,7 +220,7 @@ class SharesSensibly:
     def test_share_lies_between_nothing_and_all(self, case, situation):
         network = case.fit(situation.network)
         messages = torch.from_numpy(situation.messages)
-        for constants in PATHS.values():
+        for constants in TWO_PATHS.values():
             with path(**constants):
                 exchange = Exchange(case.rule(), [network])
                 models, share = exchange.step(messages, share=True)

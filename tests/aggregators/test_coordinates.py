@@ -1,5 +1,6 @@
 """The trimmed mean and the median."""
 
+import networkx as nx
 import numpy as np
 import pytest
 import torch
@@ -22,7 +23,7 @@ from aggregator_robustness import (
     TakesNaNForInfinity,
 )
 
-from bezoar import networks
+from bezoar import Network, networks
 from bezoar.aggregators import Exchange, Median, TrimmedMean
 
 EVERYTHING = (
@@ -82,3 +83,15 @@ def test_share_counts_the_poisoned_values_that_are_kept(where):
     assert torch.allclose(models, torch.tensor([2.0, 2.0], dtype=torch.float64))
     assert torch.allclose(share, torch.tensor((0 + 1 / 3) / 2, dtype=torch.float64))
     assert torch.allclose(of_median, torch.tensor((0 + 1) / 2, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("agents", [9, 14, 20])
+def test_large_neighbourhoods_of_different_sizes_sit_together(agents):
+    # Large enough that only the ends are sorted; the padding of the smaller ones is at one end.
+    graph = nx.complete_graph(agents)
+    graph.remove_edges_from([(1, 2), (3, 4), (2, 5)])
+    network = Network(graph, {0})
+    messages = np.random.default_rng(8).normal(size=(agents, 50))
+    case = Case("trimmed_mean")
+    expected, _ = case.loop(messages, network)
+    assert_close(apply(case.rule(), messages, network), expected, 1e-12)
