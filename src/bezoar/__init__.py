@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING, Any
 from bezoar._version import __version__
 
 if TYPE_CHECKING:
-    from bezoar import aggregators, attacks, data, experiments, models, networks, report, training
+    from bezoar import (
+        aggregators,
+        attacks,
+        data,
+        experiments,
+        models,
+        networks,
+        report,
+        theory,
+        training,
+    )
     from bezoar._errors import BezoarError
     from bezoar.experiments import run
     from bezoar.networks import Network
@@ -28,6 +38,7 @@ __all__ = [
     "networks",
     "report",
     "run",
+    "theory",
     "training",
 ]
 

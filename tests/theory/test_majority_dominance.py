@@ -14,13 +14,7 @@ SURVIVORS = [
     ("ios", {}),
     ("ios", {"mixing": "equal"}),
     ("median", {}),
-    pytest.param(
-        "rfa",
-        {},
-        marks=pytest.mark.xfail(
-            strict=False, reason="RFA returns zero where four or more inputs are the same"
-        ),
-    ),
+    ("rfa", {}),
 ]
 FALLEN = [
     ("centered_clipping", {}),

@@ -37,7 +37,7 @@ class CenteredClipping(WeightedAggregator):
 
     def __post_init__(self) -> None:
         _check_threshold(self.threshold)
-        if not isinstance(self.steps, int) or self.steps < 1:
+        if not isinstance(self.steps, int) or isinstance(self.steps, bool) or self.steps < 1:
             raise BezoarError(f"steps: expected an integer of at least 1, found {self.steps!r}")
 
     def weights(self, neighbourhood: Neighbourhood) -> Tensor:
@@ -91,5 +91,5 @@ def _clipped(neighbourhood: Neighbourhood, distances: Tensor, threshold: float) 
 
 
 def _check_threshold(threshold: float) -> None:
-    if not isinstance(threshold, int | float) or not threshold > 0:
+    if isinstance(threshold, bool) or not isinstance(threshold, int | float) or not threshold > 0:
         raise BezoarError(f"threshold: expected a positive number, found {threshold!r}")

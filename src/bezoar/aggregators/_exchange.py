@@ -8,7 +8,7 @@ from torch import Tensor
 
 from bezoar._errors import BezoarError
 from bezoar.aggregators._base import Aggregator, CoordinateAggregator, WeightedAggregator
-from bezoar.aggregators._gram import central_input, gram
+from bezoar.aggregators._gram import SAMPLE, central_input, gram
 from bezoar.aggregators._neighbourhood import Neighbourhood
 from bezoar.aggregators._ranks import sort_ends
 from bezoar.aggregators._seats import Seats, seat
@@ -16,6 +16,9 @@ from bezoar.networks import Network
 
 #: Bytes of gathered messages held at a time.
 CHUNK_BYTES = 16 << 20
+
+#: Bytes of gathered messages sorted at a time; a block of them stays in the cache.
+RANK_BYTES = 1 << 20
 
 #: One matrix product over the whole network is worth this many times the work of gathering.
 DENSE_ADVANTAGE = 16
@@ -39,6 +42,11 @@ class Exchange:
         networks: Sequence[Network],
         device: torch.device | str = "cpu",
     ) -> None:
+        sizes = {network.agents for network in networks}
+        if len(sizes) != 1:
+            raise BezoarError(
+                f"networks: all must have the same number of agents, found {sorted(sizes)}"
+            )
         for network in set(networks):
             rule.check(network)
         self.rule = rule
@@ -62,9 +70,19 @@ class Exchange:
         return self.step(messages, head)[0]
 
     def step(
-        self, messages: Tensor, head: Tensor | None = None, share: bool = False
+        self,
+        messages: Tensor,
+        head: Tensor | None = None,
+        share: bool = False,
+        out: Tensor | None = None,
     ) -> tuple[Tensor, Tensor | None]:
         """Aggregate and, if asked, tell how much the poisoned agents were listened to.
+
+        Args:
+            messages: as for calling.
+            head: as for calling.
+            share: whether to tell.
+            out: contiguous, of the messages' shape: where to write the next models.
 
         Returns:
             The next models ``[..., W, D]``, and ``[..., W]`` the share of weight that each agent
@@ -82,27 +100,29 @@ class Exchange:
             head = head.reshape(-1, *head.shape[-3:])
         elif isinstance(self.rule, WeightedAggregator) and self.rule.reads == "head":
             head = self._head_of(flat)
-        models, shares = self._apply(flat, head, share)
-        return models.reshape(messages.shape), None if shares is None else shares.view(*batch, -1)
+        if out is None:
+            out = torch.empty_like(messages, memory_format=torch.contiguous_format)
+        shares = self._apply(flat, head, share, out.view(flat.shape))
+        return out, None if shares is None else shares.view(*batch, -1)
 
     def _apply(
-        self, messages: Tensor, head: Tensor | None, share: bool
-    ) -> tuple[Tensor, Tensor | None]:
+        self, messages: Tensor, head: Tensor | None, share: bool, models: Tensor
+    ) -> Tensor | None:
         if isinstance(self.rule, WeightedAggregator) and self._dense:
-            return self._apply_dense(self.rule, messages, head, share)
-        models = torch.empty_like(messages, memory_format=torch.contiguous_format)
+            return self._apply_dense(self.rule, messages, head, share, models)
         shares = messages.new_empty(messages.shape[:-1], dtype=torch.float64) if share else None
         for runs, groups in self._by_network(messages.device):
             part = messages[runs]
+            rows = runs if isinstance(runs, slice) else runs.unsqueeze(-1)
             for seats in groups:
                 for some in _chunks(seats, part):
                     new, given = self._at_seats(
                         part, head[runs] if head is not None else None, some, share
                     )
-                    models[runs, some.agents] = new
+                    models[rows, some.agents] = new
                     if shares is not None and given is not None:
-                        shares[runs, some.agents] = given
-        return models, shares
+                        shares[rows, some.agents] = given
+        return shares
 
     def _at_seats(
         self, messages: Tensor, head: Tensor | None, seats: Seats, share: bool
@@ -137,8 +157,13 @@ class Exchange:
         return self.rule.weights(_neighbourhood(self._seats, self._seats.mask))
 
     def _apply_dense(
-        self, rule: WeightedAggregator, messages: Tensor, head: Tensor | None, share: bool
-    ) -> tuple[Tensor, Tensor | None]:
+        self,
+        rule: WeightedAggregator,
+        messages: Tensor,
+        head: Tensor | None,
+        share: bool,
+        models: Tensor,
+    ) -> Tensor | None:
         seats = self._seats
         if rule.reads == "nothing":
             weights = self._constant
@@ -156,12 +181,11 @@ class Exchange:
             seats.index.expand(runs, -1, -1),
             weights.to(messages.dtype).expand(runs, -1, -1),
         )
-        models = matrix @ messages
+        torch.bmm(matrix, messages, out=models)
         # A value that is not finite reaches every row of the product, even with weight zero.
         if not torch.isfinite(models[:, 0].sum()):
-            models = _combine_carefully(matrix, messages)
-        shares = (weights * seats.poisoned).sum(-1).expand(runs, -1) if share else None
-        return models, shares
+            models.copy_(_combine_carefully(matrix, messages))
+        return (weights * seats.poisoned).sum(-1).expand(runs, -1) if share else None
 
     def _gather_pairs(self, products: Tensor) -> Tensor:
         """``[runs, ..., W, W]`` for the network as ``[runs, W, ..., m, m]`` at the seats."""
@@ -194,12 +218,13 @@ class Exchange:
 
     # -- everything else: neighbourhoods gathered in chunks
 
-    def _by_network(self, device: torch.device) -> Iterator[tuple[slice | list[int], list[Seats]]]:
+    def _by_network(self, device: torch.device) -> Iterator[tuple[slice | Tensor, list[Seats]]]:
         for network in dict.fromkeys(self.networks):
             groups = seat((network,), *self.rule.wiring(), together=False)
-            runs: slice | list[int] = slice(None)
+            runs: slice | Tensor = slice(None)
             if len(self.networks) > 1:
-                runs = [run for run, other in enumerate(self.networks) if other is network]
+                same = [run for run, other in enumerate(self.networks) if other is network]
+                runs = torch.tensor(same, device=device)
             yield runs, [seats.to(device) for seats in groups]
 
     def _head_of(self, messages: Tensor) -> Tensor:
@@ -243,12 +268,17 @@ def _neighbourhood(seats: Seats, finite: Tensor, **products: Tensor) -> Neighbou
 
 def _head_products(head: Tensor, finite: Tensor) -> tuple[Tensor, Tensor]:
     """Each class's inner products ``[..., classes, n, n]``, and the same about a reference."""
-    rows = head.to(torch.float64).masked_fill(~finite[..., None, None], 0).transpose(-2, -3)
-    flat = rows.transpose(-2, -3).flatten(-2)
-    reference = central_input(flat.masked_fill(~finite[..., None], torch.nan)).unsqueeze(-3)
-    centre = rows.gather(-2, reference.expand(*rows.shape[:-2], 1, rows.shape[-1]))
-    centred = (rows - centre).masked_fill_(~finite[..., None, :, None], 0)
-    return rows @ rows.mT, centred @ centred.mT
+    by_class = head.transpose(-2, -3)
+    rows = torch.empty(by_class.shape, dtype=torch.float64, device=head.device).copy_(by_class)
+    gone = ~finite
+    if bool(gone.any()):
+        rows.masked_fill_(gone[..., None, :, None], 0)
+    raw = rows @ rows.mT
+    stride = max(1, head.shape[-1] * head.shape[-2] // SAMPLE)
+    sample = head[..., ::stride].flatten(-2).masked_fill(gone.unsqueeze(-1), torch.nan)
+    reference = central_input(sample).unsqueeze(-3)
+    rows -= rows.gather(-2, reference.expand(*rows.shape[:-2], 1, rows.shape[-1]))
+    return raw, rows @ rows.mT
 
 
 def _chunks(seats: Seats, messages: Tensor) -> Iterator[Seats]:
@@ -300,40 +330,47 @@ def _combine_ranks(
 ) -> tuple[Tensor, Tensor | None]:
     """Sort each coordinate of the inputs and average by rank. NaN counts as plus infinity."""
     [index], [mask], [poisoned] = seats.index, seats.mask, seats.poisoned
-    slots = seats.slots
+    slots, seated, (runs, agents, length) = seats.slots, len(index), messages.shape
     ranks = rule.rank_weights(mask.sum(-1), seats.estimate[0], slots)
-    padded = ~mask.T[:, None, :, None]
-    outermost = rule.outermost(seats.largest_estimate)
     low = high = slots
+    outermost = rule.outermost(seats.largest_estimate)
     if outermost is not None:
         low, high = outermost, outermost + slots - seats.fewest
-    runs, seated, length = len(messages), len(index), messages.shape[-1]
+    # Slots come first, so that a slot's values of all runs and seats lie together.
+    flat = messages.reshape(-1, length)
+    offsets = agents * torch.arange(runs, device=index.device)[:, None]
+    rows = (index.T.unsqueeze(1) + offsets).flatten()
+    padded = (~mask.T).unsqueeze(1).expand(slots, runs, seated)
+    padding = padded.flatten().nonzero().squeeze(-1)
+    finite = bool(torch.isfinite(messages.sum()))
     models = messages.new_empty(runs, seated, length)
     given = messages.new_zeros(runs, seated, dtype=torch.float64)
-    width = max(256, CHUNK_BYTES // 16 // (runs * seated * slots * messages.element_size()))
+    width = max(256, RANK_BYTES // (runs * seated * slots * messages.element_size()))
     for start in range(0, length, width):
-        block = messages[..., start : start + width]
-        values = block[:, index.T].transpose(0, 1)
-        values = values.nan_to_num(torch.inf, torch.inf, -torch.inf).masked_fill_(padded, torch.inf)
+        values = flat[:, start : start + width].index_select(0, rows)
+        if not finite:
+            values = values.nan_to_num_(torch.inf, torch.inf, -torch.inf)
+        values = values.index_fill_(0, padding, torch.inf).view(slots, runs, seated, -1)
         ordered = sort_ends(list(values.clone() if share else values), low, high)
-        models[..., start : start + width] = _average_ranks(ordered, ranks)
+        _average_ranks(ordered, ranks, models[..., start : start + width])
         if share:
-            kept = _kept(values, ordered, ranks) & ~padded
+            kept = _kept(values, ordered, ranks) & ~padded.unsqueeze(-1)
             poison = (kept & poisoned.T[:, None, :, None]).sum(0) / kept.sum(0)
             given += poison.sum(-1, dtype=torch.float64)
     return models, given / length if share else None
 
 
-def _average_ranks(ordered: list[Tensor], ranks: Tensor) -> Tensor:
+def _average_ranks(ordered: list[Tensor], ranks: Tensor, out: Tensor) -> None:
     """``Σ_r ranks[:, r] · ordered[r]`` over ``[runs, seats, D]``, ranks without weight left out."""
-    total = torch.zeros_like(ordered[0])
+    out.zero_()
+    used = (ranks > 0).sum(0).tolist()
+    weights = ranks.to(out.dtype).unsqueeze(-1)
     for rank, values in enumerate(ordered):
-        weight = ranks[:, rank, None].to(values.dtype)
-        if bool((weight > 0).all()):
-            total.addcmul_(values, weight)
-        elif bool((weight > 0).any()):
-            total += torch.where(weight > 0, values * weight, 0)
-    return total
+        weight = weights[:, rank]
+        if used[rank] == len(ranks):
+            out.addcmul_(values, weight)
+        elif used[rank]:  # zero times infinity must not count
+            out += (values * weight).masked_fill_(weight == 0, 0)
 
 
 def _kept(values: Tensor, ordered: list[Tensor], ranks: Tensor) -> Tensor:

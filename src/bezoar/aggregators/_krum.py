@@ -50,7 +50,9 @@ class Krum(WeightedAggregator):
         rank = torch.arange(nearest.shape[-1], device=nearest.device)
         scores = nearest.masked_fill_(rank >= counted, 0).sum(-1)
         # Someone whose company is not finite still comes before someone who is not.
-        scores = scores.clamp_(max=torch.finfo(scores.dtype).max).masked_fill_(~finite, torch.inf)
+        scores = scores.clamp_(max=torch.finfo(scores.dtype).max / 2).masked_fill_(
+            ~finite, torch.inf
+        )
         scores = scores.masked_fill_(~neighbourhood.mask, torch.nan).nan_to_num_(
             nan=torch.inf, posinf=torch.inf
         )

@@ -43,7 +43,7 @@ class LFighter(WeightedAggregator):
     def __post_init__(self) -> None:
         if self.head is None:
             return
-        shape = tuple(self.head)
+        shape = tuple(self.head) if isinstance(self.head, tuple | list) else ()
         if len(shape) != 2 or not all(isinstance(n, int) and n > 0 for n in shape) or shape[0] < 2:
             raise BezoarError(
                 f"head: expected (classes, features) with at least 2 classes, found {self.head!r}"
@@ -89,33 +89,47 @@ def _of_classes(products: Tensor, classes: Tensor) -> Tensor:
 
 def _two_means(neighbourhood: Neighbourhood, distances: Tensor) -> Tensor:
     """``[..., m]`` the members of one cluster; nobody outside it where features do not differ."""
-    split = _best_split if distances.shape[-1] <= ENUMERATED else _lloyd
-    first = split(neighbourhood, distances)
-    differ = (distances.amax((-1, -2)) > 0).unsqueeze(-1)
-    return (first | ~differ) & neighbourhood.finite
-
-
-def _best_split(neighbourhood: Neighbourhood, distances: Tensor) -> Tensor:
     finite = neighbourhood.finite
-    splits = _splits(distances.shape[-1]).to(distances.device)
-    costs = []
-    for members in (splits, ~splits):
-        inside = members & finite.unsqueeze(-2)
-        size = inside.sum(-1)
-        ones = inside.to(torch.float64)
-        scatter = ((ones @ distances) * ones).sum(-1) / (2 * size.clamp(min=1))
-        costs.append(scatter.masked_fill_(size == 0, torch.inf))
-    cost = costs[0] + costs[1]
+    if distances.shape[-1] <= ENUMERATED:
+        first = _best_split(finite, distances)
+    else:
+        first = _lloyd(neighbourhood, distances)
+        # An agent with few inputs gets the best split, however many others have.
+        narrow = distances[..., :ENUMERATED, :ENUMERATED]
+        best = _best_split(finite[..., :ENUMERATED], narrow)
+        few = (neighbourhood.size <= ENUMERATED).unsqueeze(-1)
+        first[..., :ENUMERATED] = torch.where(few, best, first[..., :ENUMERATED])
+    differ = (distances.amax((-1, -2)) > 0).unsqueeze(-1)
+    return (first | ~differ) & finite
+
+
+def _best_split(present: Tensor, distances: Tensor) -> Tensor:
+    """Of all splits the one with the smallest sum of squared distances to the means.
+
+    A cluster's sum is half its pairwise squared distances over its size. The pairs outside a
+    cluster are all pairs, less twice those that start inside, plus those inside.
+    """
+    finite = present.to(torch.float64)
+    splits, members, pairs = (table.to(distances.device) for table in _splits(distances.shape[-1]))
+    inside = distances.flatten(-2) @ pairs.T
+    starting = distances.sum(-1) @ members.T
+    outside = distances.sum((-1, -2)).unsqueeze(-1) - 2 * starting + inside
+    size = finite @ members.T
+    others = finite.sum(-1, keepdim=True) - size
+    cost = inside / size.clamp(min=1) + outside.clamp_(min=0) / others.clamp(min=1)
+    cost = cost.masked_fill_((size == 0) | (others == 0), torch.inf)
     best = cost.amin(-1, keepdim=True)
     chosen = (cost <= best * (1 + TIE)).to(torch.uint8).argmax(-1)
     return splits[chosen]
 
 
 @cache
-def _splits(inputs: int) -> Tensor:
-    """``[2^(inputs-1), inputs]`` every split in two; slot 0 is always in."""
+def _splits(inputs: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Every split in two, slot 0 always in: as a mask, as numbers, and over pairs of inputs."""
     codes = torch.arange(2 ** (inputs - 1)) << 1
-    return ((codes.unsqueeze(-1) >> torch.arange(inputs)) & 1 == 0).contiguous()
+    splits = ((codes.unsqueeze(-1) >> torch.arange(inputs)) & 1 == 0).contiguous()
+    members = splits.to(torch.float64)
+    return splits, members, (members.unsqueeze(-1) * members.unsqueeze(-2)).flatten(1)
 
 
 def _lloyd(neighbourhood: Neighbourhood, distances: Tensor) -> Tensor:

@@ -58,6 +58,12 @@ class Neighbourhood:
         diagonal = self.gram.diagonal(dim1=-2, dim2=-1)
         return (diagonal - 2 * products + norm).clamp_(min=0)
 
+    def length(self, difference: Tensor) -> Tensor:
+        """``[..., 1]`` the length of a combination whose weights ``[..., m]`` sum to zero."""
+        assert self.gram is not None
+        products = (self.gram @ difference.unsqueeze(-1)).squeeze(-1)
+        return (products * difference).sum(-1, keepdim=True).clamp_(min=0).sqrt_()
+
     def squared_distances(self) -> Tensor:
         """``[..., m, m]`` squared distances between the inputs."""
         assert self.gram is not None
@@ -72,12 +78,14 @@ class Neighbourhood:
     def largest(self, scores: Tensor) -> Tensor:
         """``[..., m]`` one-hot: the slot with the largest score, of ties the lowest agent's."""
         best = scores.amax(-1, keepdim=True)
-        return self.lowest_index(scores >= best - best.abs() * TIE)
+        margin = (best.abs() * TIE).nan_to_num_(posinf=0)
+        return self.lowest_index(scores >= best - margin)
 
     def smallest(self, scores: Tensor) -> Tensor:
         """``[..., m]`` one-hot: the slot with the smallest score, of ties the lowest agent's."""
         best = scores.amin(-1, keepdim=True)
-        return self.lowest_index(scores <= best + best.abs() * TIE)
+        margin = (best.abs() * TIE).nan_to_num_(posinf=0)
+        return self.lowest_index(scores <= best + margin)
 
 
 def pairwise(gram: Tensor) -> Tensor:

@@ -90,9 +90,6 @@ def seat(
         together: everyone in one group, as small dense networks want it; otherwise agents with
             neighbourhoods of like size sit together, so that a hub does not pad everyone.
     """
-    sizes = {network.agents for network in networks}
-    if len(sizes) != 1:
-        raise BezoarError(f"networks: all must have the same number of agents, found {sizes}")
     slots = np.max([network.degrees for network in networks], axis=0) + 1
     groups = [np.arange(len(slots))] if together else _like_sizes(slots)
     rows = [_Rows(network, mixing, estimate) for network in networks]

@@ -37,7 +37,10 @@ def from_file(path: str | Path, poisoned: Collection[int] | None = None) -> Netw
         raise BezoarError(
             f"network file: {path} is not a valid {path.suffix} file: {error}"
         ) from error
-    return Network(graph, marked if poisoned is None else poisoned, name=path.stem)
+    try:
+        return Network(graph, marked if poisoned is None else poisoned, name=path.stem)
+    except BezoarError as error:
+        raise BezoarError(f"network file: {path}: {error}") from None
 
 
 def _read_graphml(path: Path) -> tuple[nx.Graph, list[int]]:

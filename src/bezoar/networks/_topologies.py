@@ -4,7 +4,7 @@
 a collection that names them.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import networkx as nx
 import numpy as np
@@ -53,8 +53,7 @@ def fan(agents: int = 10, poisoned: Poisoned = 1) -> Network:
     one hub) and the names say who is poisoned.
     """
     _at_least("agents", agents, 3)
-    hubs = poisoned if isinstance(poisoned, int) else len(poisoned)
-    hubs = max(hubs, 1)
+    hubs = max(1, poisoned if isinstance(poisoned, int) else len(_agents(poisoned)))
     if hubs >= agents - 1:
         raise BezoarError(
             f"poisoned: a fan of {agents} agents has at most {agents - 2} poisoned, found {hubs}"
@@ -163,7 +162,10 @@ def random_regular(
     return _network("random_regular", graph, poisoned, _last_first(agents))
 
 
-def _connected_draw(draw, seed: int, advice: str) -> nx.Graph:  # type: ignore[no-untyped-def]
+def _connected_draw(
+    draw: Callable[[np.random.Generator], nx.Graph], seed: int, advice: str
+) -> nx.Graph:
+    _at_least("seed", seed, 0)
     rng = np.random.default_rng(np.random.SeedSequence(seed))
     for _ in range(DRAWS):
         graph = draw(rng)
@@ -173,13 +175,21 @@ def _connected_draw(draw, seed: int, advice: str) -> nx.Graph:  # type: ignore[n
 
 
 def _network(name: str, graph: nx.Graph, poisoned: Poisoned, order: Sequence[int]) -> Network:
-    if isinstance(poisoned, int):
+    if isinstance(poisoned, int) and not isinstance(poisoned, bool):
         if not 0 <= poisoned < len(order):
             raise BezoarError(
                 f"poisoned: expected 0 … {len(order) - 1} of {len(order)} agents, found {poisoned}"
             )
-        poisoned = order[:poisoned]
-    return Network(graph, poisoned, name=name)
+        return Network(graph, order[:poisoned], name=name)
+    return Network(graph, _agents(poisoned), name=name)
+
+
+def _agents(poisoned: Poisoned) -> Collection[int]:
+    if not isinstance(poisoned, Collection):
+        raise BezoarError(
+            f"poisoned: expected how many agents or a collection of them, found {poisoned!r}"
+        )
+    return poisoned
 
 
 def _last_first(agents: int) -> Sequence[int]:

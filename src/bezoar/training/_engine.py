@@ -13,9 +13,14 @@ from torch import Tensor
 from bezoar._errors import BezoarError
 from bezoar.aggregators import Exchange
 from bezoar.training._costs import LocalCosts
+from bezoar.training._few_agents import FewAgents
+from bezoar.training._many_agents import ManyAgents
 from bezoar.training._metrics import METRICS, Meter
 from bezoar.training._run import Problem, Run
 from bezoar.training._workers import Workers
+
+#: Agents who hold fewer samples than this are trained in batches of agents.
+FEW_SAMPLES = 200
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
@@ -79,7 +84,8 @@ class Engine:
         self.runs = [runs[place] for place in self._order]
         self._workers = workers
         device, dtype = torch.device(problem.device), DTYPES[problem.dtype]
-        self.costs = LocalCosts(
+        many = problem.partition.sizes.max() < FEW_SAMPLES
+        self.costs: LocalCosts = (ManyAgents if many else FewAgents)(
             problem.dataset, problem.partition, self.runs, dtype, device, workers
         )
         self.meter = Meter(self.runs, problem.metrics, problem.dataset, self.costs, workers)
@@ -91,6 +97,7 @@ class Engine:
                 (slice(first, first + len(networks)), Exchange(rule, networks, device))
             )
             first += len(networks)
+        self._spare: Tensor | None = None  # the models before the last, to be written over
         self._weight_decay = torch.tensor(
             [run.weight_decay for run in self.runs], dtype=dtype, device=device
         )
@@ -117,15 +124,15 @@ class Engine:
         self.costs.descend(models, steps, self._weight_decay)
 
     def aggregate(self, messages: Tensor, share: bool = False) -> tuple[Tensor, Tensor | None]:
-        """Every agent's next model, and on request whom it listened to."""
+        """Every agent's next model, and on request whom it listened to. Uses up ``messages``."""
         flat, head = messages.flatten(2), self.costs.model.head(messages)
-        models = torch.empty_like(flat)
+        spare, self._spare = self._spare, messages
+        models = torch.empty_like(flat) if spare is None else spare.flatten(2)
         shares = torch.empty(flat.shape[:2], dtype=torch.float64, device=flat.device)
 
         def exchange(part: tuple[slice, Exchange]) -> None:
             runs, apply = part
-            new, given = apply.step(flat[runs], head[runs], share)
-            models[runs] = new
+            _, given = apply.step(flat[runs], head[runs], share, out=models[runs])
             if given is not None:
                 shares[runs] = given
 

@@ -6,7 +6,8 @@ import torch
 from torch import Tensor
 
 from bezoar.data import Dataset
-from bezoar.training._costs import BLOCK, LocalCosts
+from bezoar.training._costs import LocalCosts
+from bezoar.training._few_agents import BLOCK
 from bezoar.training._run import Run
 from bezoar.training._workers import Workers
 
