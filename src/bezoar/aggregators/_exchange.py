@@ -8,7 +8,7 @@ from torch import Tensor
 
 from bezoar._errors import BezoarError
 from bezoar.aggregators._base import Aggregator, CoordinateAggregator, WeightedAggregator
-from bezoar.aggregators._gram import SAMPLE, central_input, gram
+from bezoar.aggregators._gram import SAMPLE, SPAN, Map, central_input, gram, spans
 from bezoar.aggregators._neighbourhood import Neighbourhood
 from bezoar.aggregators._ranks import sort_ends
 from bezoar.aggregators._seats import Seats, seat
@@ -31,6 +31,8 @@ class Exchange:
         rule: the aggregator.
         networks: one network, or as many as there are runs, all with the same number of agents.
         device: where the messages will be.
+        map: what goes through the pieces of work where there is much of it; like the builtin, or
+            over several threads. Results do not depend on it.
 
     Raises:
         BezoarError: where the rule is impossible at some agent.
@@ -41,6 +43,7 @@ class Exchange:
         rule: Aggregator,
         networks: Sequence[Network],
         device: torch.device | str = "cpu",
+        map: Map = map,
     ) -> None:
         sizes = {network.agents for network in networks}
         if len(sizes) != 1:
@@ -50,6 +53,7 @@ class Exchange:
         for network in set(networks):
             rule.check(network)
         self.rule = rule
+        self._map = map
         self.networks = tuple(networks)
         if len(set(networks)) == 1:
             self.networks = self.networks[:1]
@@ -111,17 +115,18 @@ class Exchange:
         if isinstance(self.rule, WeightedAggregator) and self._dense:
             return self._apply_dense(self.rule, messages, head, share, models)
         shares = messages.new_empty(messages.shape[:-1], dtype=torch.float64) if share else None
-        for runs, groups in self._by_network(messages.device):
-            part = messages[runs]
+
+        def work(piece: tuple[slice | Tensor, Seats]) -> None:
+            runs, seats = piece
             rows = runs if isinstance(runs, slice) else runs.unsqueeze(-1)
-            for seats in groups:
-                for some in _chunks(seats, part):
-                    new, given = self._at_seats(
-                        part, head[runs] if head is not None else None, some, share
-                    )
-                    models[rows, some.agents] = new
-                    if shares is not None and given is not None:
-                        shares[rows, some.agents] = given
+            part = head[runs] if head is not None else None
+            new, given = self._at_seats(messages[runs], part, seats, share)
+            models[rows, seats.agents] = new
+            if shares is not None and given is not None:
+                shares[rows, seats.agents] = given
+
+        much = messages.numel() * messages.element_size() > CHUNK_BYTES
+        list((self._map if much else map)(work, self._pieces(messages)))
         return shares
 
     def _at_seats(
@@ -181,7 +186,15 @@ class Exchange:
             seats.index.expand(runs, -1, -1),
             weights.to(messages.dtype).expand(runs, -1, -1),
         )
-        torch.bmm(matrix, messages, out=models)
+        if messages.shape[-1] <= SPAN:
+            torch.bmm(matrix, messages, out=models)
+        else:
+            list(
+                self._map(
+                    lambda span: models[..., span].copy_(matrix @ messages[..., span]),
+                    spans(messages.shape[-1]),
+                )
+            )
         # A value that is not finite reaches every row of the product, even with weight zero.
         if not torch.isfinite(models[:, 0].sum()):
             models.copy_(_combine_carefully(matrix, messages))
@@ -197,7 +210,7 @@ class Exchange:
         return gathered.movedim(1, 2).reshape(runs, self.agents, *middle, slots, slots)
 
     def _dense_gram(self, messages: Tensor) -> Neighbourhood:
-        whole = gram(messages)
+        whole = gram(messages, self._map)
         finite = torch.isfinite(whole.diagonal(dim1=-2, dim2=-1))
         return self._dense_neighbourhood(finite, gram=whole)
 
@@ -218,14 +231,21 @@ class Exchange:
 
     # -- everything else: neighbourhoods gathered in chunks
 
-    def _by_network(self, device: torch.device) -> Iterator[tuple[slice | Tensor, list[Seats]]]:
+    def _pieces(self, messages: Tensor) -> Iterator[tuple[slice | Tensor, Seats]]:
+        """Runs and seats that fit into a chunk of memory."""
         for network in dict.fromkeys(self.networks):
-            groups = seat((network,), *self.rule.wiring(), together=False)
             runs: slice | Tensor = slice(None)
+            count = len(messages)
             if len(self.networks) > 1:
                 same = [run for run, other in enumerate(self.networks) if other is network]
-                runs = torch.tensor(same, device=device)
-            yield runs, [seats.to(device) for seats in groups]
+                together = same == list(range(same[0], same[-1] + 1))
+                runs = slice(same[0], same[-1] + 1) if together else torch.tensor(same)
+                count = len(same)
+            per_slot = count * messages.shape[-1] * messages.element_size()
+            for seats in seat((network,), *self.rule.wiring(), together=False):
+                some = max(1, CHUNK_BYTES // (per_slot * seats.slots))
+                for start in range(0, len(seats.agents), some):
+                    yield runs, seats.some(start, start + some).to(messages.device)
 
     def _head_of(self, messages: Tensor) -> Tensor:
         shape = self.rule.head_shape()
@@ -279,14 +299,6 @@ def _head_products(head: Tensor, finite: Tensor) -> tuple[Tensor, Tensor]:
     reference = central_input(sample).unsqueeze(-3)
     rows -= rows.gather(-2, reference.expand(*rows.shape[:-2], 1, rows.shape[-1]))
     return raw, rows @ rows.mT
-
-
-def _chunks(seats: Seats, messages: Tensor) -> Iterator[Seats]:
-    runs, _, length = messages.shape
-    per_seat = runs * seats.slots * length * messages.element_size()
-    some = max(1, CHUNK_BYTES // per_seat)
-    for start in range(0, len(seats.agents), some):
-        yield seats.some(start, start + some)
 
 
 def _combine_gathered(

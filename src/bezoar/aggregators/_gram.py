@@ -1,16 +1,26 @@
 """Inner products of messages, exact enough to tell models apart near consensus."""
 
+from collections.abc import Callable, Iterable
+from typing import Any
+
 import torch
 from torch import Tensor
 
+#: Like the builtin ``map``, perhaps over several threads.
+Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
+
 #: Bytes of float64 copies held at a time; a block of them stays in the cache.
-BLOCK_BYTES = 2 << 20
+BLOCK_BYTES = 1 << 19
+
+#: Coordinates of long messages that are one piece of work; pieces are added up in order, so that
+#: results do not depend on who does them.
+SPAN = 1 << 20
 
 #: Coordinates looked at to choose a reference.
 SAMPLE = 128
 
 
-def gram(values: Tensor) -> Tensor:
+def gram(values: Tensor, map: Map = map) -> Tensor:
     """Inner products about a common reference, in float64.
 
     Distances between inputs follow from inner products by subtraction. Where the inputs agree to
@@ -20,28 +30,46 @@ def gram(values: Tensor) -> Tensor:
 
     Args:
         values: ``[..., n, D]``.
+        map: what goes through the pieces of long messages.
 
     Returns:
         ``[..., n, n]`` float64; rows and columns of inputs that are not finite are not finite.
     """
-    products = _products(values, central_input(values))
+    products = _products(values, central_input(values), map)
     if not bool(torch.isfinite(products.diagonal(dim1=-2, dim2=-1)).all()):
         # The reference itself may be at fault: choose among the finite ones.
         finite = torch.isfinite(values).all(-1)
         reference = central_input(values.masked_fill(~finite.unsqueeze(-1), torch.nan))
-        products = _products(values, reference)
+        products = _products(values, reference, map)
     return products
 
 
-def _products(values: Tensor, reference: Tensor) -> Tensor:
-    inputs = values.shape[-2]
-    width = max(64, BLOCK_BYTES // (8 * max(1, values[..., 0].numel())))
-    total = torch.zeros(*values.shape[:-1], inputs, dtype=torch.float64, device=values.device)
-    for start in range(0, values.shape[-1], width):
-        exact = values[..., start : start + width].to(torch.float64)
-        exact = exact - exact.gather(-2, reference.expand(*exact.shape[:-2], 1, exact.shape[-1]))
-        total += exact @ exact.mT
-    return total
+def spans(length: int) -> list[slice]:
+    """The pieces of messages of this length."""
+    return [slice(start, start + SPAN) for start in range(0, length, SPAN)]
+
+
+def _products(values: Tensor, reference: Tensor, map: Map) -> Tensor:
+    *batch, inputs, length = values.shape
+    rows = values.reshape(-1, inputs, length)
+    reference = reference.reshape(-1, 1, 1)
+
+    def add_up(span: slice) -> Tensor:
+        piece = rows[..., span]
+        width = min(piece.shape[-1], max(64, BLOCK_BYTES // (8 * max(1, len(rows) * inputs))))
+        scratch = torch.empty(len(rows), inputs, width, dtype=torch.float64, device=values.device)
+        total = torch.zeros(len(rows), inputs, inputs, dtype=torch.float64, device=values.device)
+        for start in range(0, piece.shape[-1], width):
+            block = piece[..., start : start + width]
+            exact = scratch[..., : block.shape[-1]].copy_(block)
+            exact -= exact.gather(-2, reference.expand(-1, 1, block.shape[-1]))
+            total.baddbmm_(exact, exact.mT)
+        return total
+
+    total = torch.zeros(len(rows), inputs, inputs, dtype=torch.float64, device=values.device)
+    for part in map(add_up, spans(length)):
+        total += part
+    return total.view(*batch, inputs, inputs)
 
 
 def central_input(values: Tensor) -> Tensor:

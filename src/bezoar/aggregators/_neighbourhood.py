@@ -56,7 +56,7 @@ class Neighbourhood:
         products = (self.gram @ combination.unsqueeze(-1)).squeeze(-1)
         norm = (products * combination).sum(-1, keepdim=True)
         diagonal = self.gram.diagonal(dim1=-2, dim2=-1)
-        return (diagonal - 2 * products + norm).clamp_(min=0)
+        return torch.sub(diagonal, products, alpha=2).add_(norm).clamp_(min=0)
 
     def length(self, difference: Tensor) -> Tensor:
         """``[..., 1]`` the length of a combination whose weights ``[..., m]`` sum to zero."""

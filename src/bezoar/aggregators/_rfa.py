@@ -13,12 +13,20 @@ from bezoar.aggregators._neighbourhood import Neighbourhood, normalised
 #: Distances below this share of the inputs' distance to the reference cannot be told from zero.
 ROUNDING = 1e-7
 
+#: Neighbourhoods up to this size are worth solving a linear system for.
+NEWTON = 64
+
+#: A Newton step must lower the sum of distances by this share: of medians that are not unique,
+#: as of two inputs, Weiszfeld's is meant.
+GAIN = 1e-13
+
 
 @dataclass(frozen=True)
 class RFA(WeightedAggregator):
     """`RFA <https://arxiv.org/abs/1912.13445>`_: the geometric median of the inputs.
 
-    Weiszfeld's iteration: weights ``1 / max(ν, ‖y_v − s‖)``, normalised, until they settle. The
+    Weiszfeld's iteration: weights ``1 / max(ν, ‖y_v − s‖)``, normalised, until they settle; helped
+    by Newton steps wherever these get lower, for towards some medians Weiszfeld creeps. The
     smoothing ``ν`` starts at the reach of all inputs and falls to a small share of the reach of
     half of them, so that an iterate which happens to meet an input is not held there, and so that
     no minority can raise it. Inputs that are not finite are left out; with nothing finite the
@@ -26,13 +34,12 @@ class RFA(WeightedAggregator):
 
     Args:
         smoothing: the final ``ν`` as a share of how far the nearest half of the inputs reaches.
-        tolerance: the iteration stops when it moves by no more than this, as a share of the
-            distance to the nearest input.
+        tolerance: the iteration stops when it moves by no more than this share of that reach.
         iterations: and at the latest after so many steps.
     """
 
     smoothing: float = 1e-6
-    tolerance: float = 1e-9
+    tolerance: float = 1e-6
     iterations: int = 1000
 
     name: ClassVar[str] = "rfa"
@@ -53,25 +60,55 @@ class RFA(WeightedAggregator):
             neighbourhood.mask & ~neighbourhood.finite.any(-1, keepdim=True)
         )
         reach = _reach_of_half(neighbourhood, usable)
-        weights = normalised(usable.to(torch.float64))
-        final = self.smoothing * reach.amin(-1, keepdim=True)
-        distances = neighbourhood.squared_distances_to(weights).sqrt_()
-        coarse = distances.masked_fill_(~usable, 0).amax(-1, keepdim=True)
         agreed = _agreed(neighbourhood, reach)
         certain = agreed.any(-1, keepdim=True)
+        typical = reach.amin(-1, keepdim=True)
+        final = self.smoothing * typical
+        ones = usable.to(torch.float64)
+        place = normalised(ones)
+        distances = neighbourhood.squared_distances_to(place).sqrt_()
+        coarse = distances.mul(ones).amax(-1, keepdim=True)
+        weights = place
         for step in range(self.iterations):
             coarse = torch.maximum(coarse / 4, final)
-            distances = neighbourhood.squared_distances_to(weights).sqrt_()
-            held = torch.maximum(distances, coarse).masked_fill_(~usable, torch.inf)
-            nearest = held.amin(-1, keepdim=True)
-            new = normalised(torch.where(held <= nearest, 1.0, nearest / held) * usable)
-            if step % 8 == 7:
-                moved = neighbourhood.length(new - weights)
-                settled = (moved <= self.tolerance * nearest) & (coarse <= final)
-                if bool((settled | certain).all()):
+            closeness = ones / torch.maximum(distances, coarse)
+            weights = normalised(closeness)
+            new, distances = weights, neighbourhood.squared_distances_to(weights).sqrt_()
+            if usable.shape[-1] <= NEWTON:
+                jump = _newton_step(neighbourhood, place, closeness, coarse)
+                landing = neighbourhood.squared_distances_to(jump).sqrt_()
+                sums = [(part * ones).sum(-1, keepdim=True) for part in (landing, distances)]
+                lower = sums[0] < sums[1] * (1 - GAIN)
+                new = torch.where(lower, jump, new)
+                distances = torch.where(lower, landing, distances)
+            if step % 4 == 3:
+                settled = neighbourhood.length(new - place) <= self.tolerance * typical
+                if bool((settled & (coarse <= final) | certain).all()):
                     break
-            weights = new
-        return torch.where(certain, normalised(agreed.to(torch.float64)), new)
+            place = new
+        return torch.where(certain, normalised(agreed.to(torch.float64)), weights)
+
+
+def _newton_step(
+    neighbourhood: Neighbourhood, place: Tensor, closeness: Tensor, smoothing: Tensor
+) -> Tensor:
+    """``[..., m]`` where Newton's method goes from ``place``, as weights that sum to one.
+
+    With ``b_v = s − y_v`` and ``c_v`` the closeness, the gradient of the sum of distances is
+    ``Σ c_v b_v`` and its Hessian ``Σ c_v I − Σ c_v³ b_v b_vᵀ``, the last only over inputs beyond
+    the smoothing. The step lies in the span of the ``b_v``, so it takes as many unknowns as there
+    are inputs.
+    """
+    assert neighbourhood.gram is not None
+    products = (neighbourhood.gram @ place.unsqueeze(-1)).squeeze(-1)
+    norm = (products * place).sum(-1, keepdim=True).unsqueeze(-1)
+    about = neighbourhood.gram - products.unsqueeze(-1) - products.unsqueeze(-2) + norm
+    beyond = closeness * smoothing < 1
+    system = (beyond * closeness**3).unsqueeze(-1) * about
+    system = torch.diag_embed(closeness.sum(-1, keepdim=True).expand_as(closeness)) - system
+    step, _ = torch.linalg.solve_ex(system, -closeness)
+    jump: Tensor = place * (1 + step.sum(-1, keepdim=True)) - step
+    return jump
 
 
 def _reach_of_half(neighbourhood: Neighbourhood, usable: Tensor) -> Tensor:

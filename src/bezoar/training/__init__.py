@@ -3,6 +3,7 @@
 from typing import Any
 
 from bezoar import _registry
+from bezoar.training._costs import LocalCosts
 from bezoar.training._engine import DTYPES, Engine, History, State
 from bezoar.training._metrics import METRICS
 from bezoar.training._run import Problem, Run
@@ -18,6 +19,7 @@ __all__ = [
     "History",
     "Horizon",
     "InverseSqrt",
+    "LocalCosts",
     "Problem",
     "Run",
     "Schedule",

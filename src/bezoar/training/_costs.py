@@ -18,12 +18,62 @@ from bezoar.training._workers import Workers
 class LocalCosts(ABC):
     """The local costs ``f̂_w`` of all agents in all runs, with full gradients.
 
+    Models are ``[runs, agents, …]``; what follows is the costs' own affair.
+
     Attributes:
-        model: how a model lies in memory.
         runs: the number of runs.
         agents: the number of agents.
         dtype: of models and samples.
         device: where to compute.
+    """
+
+    runs: int
+    agents: int
+    dtype: torch.dtype
+    device: torch.device
+
+    @abstractmethod
+    def start(self) -> Tensor:
+        """``[runs, agents, …]`` the models everyone starts from."""
+
+    def head(self, models: Tensor) -> Tensor | None:
+        """``[runs, agents, classes, features]`` the output layers as a view, where there are any."""
+        return None
+
+    def vectors(self, models: Tensor) -> Tensor:
+        """``[runs, agents, D]`` models as users get them."""
+        return models.flatten(2)
+
+    @abstractmethod
+    def descend(self, models: Tensor, steps: Tensor, weight_decay: Tensor) -> None:
+        """The local update of every agent, in place.
+
+        Args:
+            models: ``[runs, agents, …]``.
+            steps: ``[runs]`` the step sizes.
+            weight_decay: ``[runs]``.
+        """
+
+    @abstractmethod
+    def gradients_at(self, common: Tensor, models: Tensor) -> tuple[Tensor, Tensor]:
+        """Gradients and costs of every agent at one model a run.
+
+        Args:
+            common: ``[runs, …]`` where to take them.
+            models: ``[runs, agents, …]`` the agents' own models, by which dynamic
+                attacks choose their labels.
+
+        Returns:
+            ``[runs, agents, …]`` gradients, and ``[runs, agents]`` costs, float64
+            and correct wherever labels are not dynamic.
+        """
+
+
+class SoftmaxCosts(LocalCosts):
+    """Local costs of softmax regression; models are ``[runs, agents, classes, width]``.
+
+    Attributes:
+        model: how a model lies in memory.
     """
 
     def __init__(
@@ -43,33 +93,14 @@ class LocalCosts(ABC):
         self._workers = workers
 
     def start(self) -> Tensor:
-        """``[runs, agents, classes, width]`` the models everyone starts from: zero."""
         shape = (self.runs, self.agents, self.model.classes, self.model.width)
         return torch.zeros(shape, dtype=self.dtype, device=self.device)
 
-    @abstractmethod
-    def descend(self, models: Tensor, steps: Tensor, weight_decay: Tensor) -> None:
-        """The local update of every agent, in place.
+    def head(self, models: Tensor) -> Tensor:
+        return self.model.head(models)
 
-        Args:
-            models: ``[runs, agents, classes, width]``.
-            steps: ``[runs]`` the step sizes.
-            weight_decay: ``[runs]``.
-        """
-
-    @abstractmethod
-    def gradients_at(self, common: Tensor, models: Tensor) -> tuple[Tensor, Tensor]:
-        """Gradients and costs of every agent at one model a run.
-
-        Args:
-            common: ``[runs, classes, width]`` where to take them.
-            models: ``[runs, agents, classes, width]`` the agents' own models, by which dynamic
-                attacks choose their labels.
-
-        Returns:
-            ``[runs, agents, classes, width]`` gradients, and ``[runs, agents]`` costs, float64
-            and correct wherever labels are not dynamic.
-        """
+    def vectors(self, models: Tensor) -> Tensor:
+        return self.model.flatten(models)
 
 
 def least_likely(scores: Tensor) -> Tensor:

@@ -25,6 +25,10 @@ FEW_SAMPLES = 200
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
 
+#: Is told of an exchange: the iteration, what was sent, what became of it.
+Observer = Callable[[int, Tensor, Tensor], Any]
+
+
 @dataclass(frozen=True)
 class State:
     """Where training stands.
@@ -71,32 +75,44 @@ class Engine:
         problem: what the runs share.
         runs: what differs between them.
         workers: who computes.
+        make_costs: makes the agents' local costs from the runs, in the order given to it; by
+            default softmax regression on the problem's dataset.
     """
 
-    def __init__(self, problem: Problem, runs: Sequence[Run], workers: Workers) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        runs: Sequence[Run],
+        workers: Workers,
+        make_costs: Callable[[Sequence[Run]], LocalCosts] | None = None,
+    ) -> None:
         _check(problem, runs)
         self.problem = problem
         # Runs with the same rule side by side are aggregated by one call.
-        rules = {
-            rule: place for place, rule in enumerate(dict.fromkeys(r.aggregator for r in runs))
-        }
-        self._order = sorted(range(len(runs)), key=lambda run: rules[runs[run].aggregator])
+        rules = list(dict.fromkeys(run.aggregator for run in runs))
+        networks = list(dict.fromkeys(run.network for run in runs))
+        self._order = sorted(
+            range(len(runs)),
+            key=lambda place: (
+                rules.index(runs[place].aggregator),
+                networks.index(runs[place].network),
+            ),
+        )
         self.runs = [runs[place] for place in self._order]
         self._workers = workers
         device, dtype = torch.device(problem.device), DTYPES[problem.dtype]
-        many = problem.partition.sizes.max() < FEW_SAMPLES
-        self.costs: LocalCosts = (ManyAgents if many else FewAgents)(
-            problem.dataset, problem.partition, self.runs, dtype, device, workers
+        self.costs = (
+            make_costs(self.runs) if make_costs else softmax_costs(problem, self.runs, workers)
         )
         self.meter = Meter(self.runs, problem.metrics, problem.dataset, self.costs, workers)
         self._exchanges = []
         first = 0
         for rule, group in groupby(self.runs, key=lambda run: run.aggregator):
-            networks = [run.network for run in group]
+            wired = [run.network for run in group]
             self._exchanges.append(
-                (slice(first, first + len(networks)), Exchange(rule, networks, device))
+                (slice(first, first + len(wired)), Exchange(rule, wired, device, workers.map))
             )
-            first += len(networks)
+            first += len(wired)
         self._spare: Tensor | None = None  # the models before the last, to be written over
         self._weight_decay = torch.tensor(
             [run.weight_decay for run in self.runs], dtype=dtype, device=device
@@ -106,12 +122,14 @@ class Engine:
         """The common starting point."""
         return State(0, self.costs.start())
 
-    def step(self, state: State) -> State:
+    def step(self, state: State, observe: Observer | None = None) -> State:
         """One iteration: local updates, exchange, aggregation. ``state`` is used up."""
         iteration = state.iteration + 1
         self.local_updates(state.models, iteration)
         share = self._is_measured(iteration) and self.meter.wants_share
         models, shares = self.aggregate(state.models, share)
+        if observe is not None:
+            observe(iteration, state.models, models)
         return State(iteration, models, shares)
 
     def local_updates(self, models: Tensor, iteration: int) -> None:
@@ -125,37 +143,44 @@ class Engine:
 
     def aggregate(self, messages: Tensor, share: bool = False) -> tuple[Tensor, Tensor | None]:
         """Every agent's next model, and on request whom it listened to. Uses up ``messages``."""
-        flat, head = messages.flatten(2), self.costs.model.head(messages)
+        flat, head = messages.flatten(2), self.costs.head(messages)
         spare, self._spare = self._spare, messages
         models = torch.empty_like(flat) if spare is None else spare.flatten(2)
         shares = torch.empty(flat.shape[:2], dtype=torch.float64, device=flat.device)
-
-        def exchange(part: tuple[slice, Exchange]) -> None:
-            runs, apply = part
-            _, given = apply.step(flat[runs], head[runs], share, out=models[runs])
-            if given is not None:
-                shares[runs] = given
-
-        self._workers.map(exchange, self._exchanges)
+        with self._workers.alone():
+            for runs, exchange in self._exchanges:
+                part = None if head is None else head[runs]
+                _, given = exchange.step(flat[runs], part, share, out=models[runs])
+                if given is not None:
+                    shares[runs] = given
         return models.view_as(messages), shares if share else None
 
+    def measure(self, state: State) -> dict[str, Tensor]:
+        """``[runs]`` values of each metric, runs in the order of :attr:`runs`."""
+        with self._workers.alone():
+            return self.meter.measure(state.models, state.share)
+
     def train(
-        self, progress: Callable[[int, dict[str, Tensor]], Any] | None = None
+        self,
+        progress: Callable[[int, dict[str, Tensor]], Any] | None = None,
+        observe: Observer | None = None,
     ) -> list[History]:
         """Run all iterations.
 
         Args:
             progress: called after every iteration with its number and the latest metrics.
+            observe: called after every exchange with the iteration's number, what the agents sent
+                and what they made of it, both ``[runs, agents, …]`` in the order of :attr:`runs`.
 
         Returns:
             One history a run, in the order the runs were given.
         """
         state = self.start()
-        taken = [(0, self.meter.measure(state.models, None))]
+        taken = [(0, self.measure(state))]
         while state.iteration < self.problem.iterations:
-            state = self.step(state)
+            state = self.step(state, observe)
             if self._is_measured(state.iteration):
-                taken.append((state.iteration, self.meter.measure(state.models, state.share)))
+                taken.append((state.iteration, self.measure(state)))
             if progress is not None:
                 progress(state.iteration, taken[-1][1])
         return self._histories(state, taken)
@@ -165,7 +190,7 @@ class Engine:
 
     def _histories(self, state: State, taken: list[tuple[int, dict[str, Tensor]]]) -> list[History]:
         iterations = np.array([iteration for iteration, _ in taken], dtype=np.int64)
-        vectors = self.costs.model.flatten(state.models).cpu()
+        vectors = self.costs.vectors(state.models).cpu()
         histories: list[History | None] = [None] * len(self.runs)
         for place, original in enumerate(self._order):
             metrics = {
@@ -176,16 +201,28 @@ class Engine:
         return [history for history in histories if history is not None]
 
 
+def softmax_costs(problem: Problem, runs: Sequence[Run], workers: Workers) -> LocalCosts:
+    """The local costs of softmax regression, computed in the way that suits their number."""
+    if problem.dataset is None or problem.partition is None:
+        raise BezoarError(
+            "problem: without local costs of its own it needs a dataset and partition"
+        )
+    kind = ManyAgents if problem.partition.sizes.max() < FEW_SAMPLES else FewAgents
+    device, dtype = torch.device(problem.device), DTYPES[problem.dtype]
+    return kind(problem.dataset, problem.partition, runs, dtype, device, workers)
+
+
 def _check(problem: Problem, runs: Sequence[Run]) -> None:
     if not runs:
         raise BezoarError("runs: at least one is needed")
     for run in runs:
-        if run.network.agents != problem.partition.agents:
+        if problem.partition and run.network.agents != problem.partition.agents:
             raise BezoarError(
                 f"partition: made for {problem.partition.agents} agents, but the "
                 f"{run.network.name} network has {run.network.agents}"
             )
-        run.attack.check(problem.dataset.classes)
+        if problem.dataset:
+            run.attack.check(problem.dataset.classes)
         if not run.weight_decay >= 0:
             raise BezoarError(f"weight_decay: expected 0 or more, found {run.weight_decay}")
     for field, found, least in (

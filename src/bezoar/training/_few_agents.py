@@ -9,7 +9,7 @@ from torch import Tensor
 
 from bezoar.data import Dataset, Partition
 from bezoar.models import SoftmaxRegression
-from bezoar.training._costs import LocalCosts, least_likely
+from bezoar.training._costs import SoftmaxCosts, least_likely
 from bezoar.training._labels import poisoned_beliefs
 from bezoar.training._run import Run
 from bezoar.training._workers import Workers
@@ -18,7 +18,7 @@ from bezoar.training._workers import Workers
 BLOCK = 1024
 
 
-class FewAgents(LocalCosts):
+class FewAgents(SoftmaxCosts):
     """Local costs computed agent by agent, in blocks of samples.
 
     The part ``Y X`` of a gradient does not change from step to step and is computed once.

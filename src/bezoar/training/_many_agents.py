@@ -8,7 +8,7 @@ from torch import Tensor
 
 from bezoar.data import Dataset, Partition
 from bezoar.models import SoftmaxRegression
-from bezoar.training._costs import LocalCosts, least_likely
+from bezoar.training._costs import SoftmaxCosts, least_likely
 from bezoar.training._labels import poisoned_beliefs
 from bezoar.training._run import Run
 from bezoar.training._workers import Workers
@@ -17,7 +17,7 @@ from bezoar.training._workers import Workers
 CHUNK_BYTES = 4 << 20
 
 
-class ManyAgents(LocalCosts):
+class ManyAgents(SoftmaxCosts):
     """Local costs computed for chunks of agents at once.
 
     The samples stay where they are in the training set; a chunk gathers those of its agents,

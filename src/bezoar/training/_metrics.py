@@ -5,8 +5,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from bezoar._errors import BezoarError
 from bezoar.data import Dataset
-from bezoar.training._costs import LocalCosts
+from bezoar.training._costs import LocalCosts, SoftmaxCosts
 from bezoar.training._few_agents import BLOCK
 from bezoar.training._run import Run
 from bezoar.training._workers import Workers
@@ -25,8 +26,12 @@ METRICS = {
     "poison_share": "weight that regular agents gave to poisoned ones in the last exchange",
 }
 
-_BY_TEST = {"accuracy", "test_loss"}
+_BY_AVERAGE = {"accuracy", "test_loss"}
 _BY_AGENT = {"accuracy_mean", "accuracy_worst"}
+
+#: Metrics that need a test set.
+BY_TEST = _BY_AVERAGE | _BY_AGENT
+
 _BY_GRADIENT = {"training_loss", "gradient_norm", "heterogeneity", "disturbance"}
 
 
@@ -35,7 +40,7 @@ class TestSet:
 
     __test__ = False  # not a test case, whatever its name
 
-    def __init__(self, dataset: Dataset, costs: LocalCosts) -> None:
+    def __init__(self, dataset: Dataset, costs: SoftmaxCosts) -> None:
         model = costs.model
         order = dataset.test_labels.argsort(kind="stable")
         self._samples = model.design(dataset.test[order], costs.dtype).to(costs.device)
@@ -78,14 +83,20 @@ class Meter:
         self,
         runs: Sequence[Run],
         metrics: Sequence[str],
-        dataset: Dataset,
+        dataset: Dataset | None,
         costs: LocalCosts,
         workers: Workers,
     ) -> None:
         self.metrics = tuple(metrics)
         self._costs = costs
         self._workers = workers
-        self._test = TestSet(dataset, costs)
+        self._test: TestSet | None = None
+        if set(metrics) & BY_TEST:
+            if dataset is None or not isinstance(costs, SoftmaxCosts):
+                raise BezoarError(
+                    f"metrics: {', '.join(sorted(BY_TEST))} need a dataset to test on"
+                )
+            self._test = TestSet(dataset, costs)
         poisoned = [run.network.poisoned_mask for run in runs]
         self._poisoned = torch.tensor([mask.tolist() for mask in poisoned], device=costs.device)
         self._regular = ~self._poisoned
@@ -100,7 +111,7 @@ class Meter:
         """The metrics of every run.
 
         Args:
-            models: ``[runs, agents, classes, width]``.
+            models: ``[runs, agents, …]``.
             share: ``[runs, agents]`` the weight given to poisoned agents in the exchange that
                 made ``models``; ``None`` before the first.
 
@@ -121,18 +132,18 @@ class Meter:
             given = share.masked_fill(self._poisoned, 0) * self._average
             found["poison_share"] = given.sum(1)
         common = average.view(len(models), *models.shape[2:])
-        if wanted & _BY_TEST:
+        if self._test is not None and wanted & _BY_AVERAGE:
             [(accuracy, loss)] = self._workers.map(self._test.evaluate, [common])
             found |= {"accuracy": accuracy, "test_loss": loss}
-        if wanted & _BY_AGENT:
-            found |= self._by_agent(models)
+        if self._test is not None and wanted & _BY_AGENT:
+            found |= self._by_agent(self._test, models)
         if wanted & _BY_GRADIENT:
             found |= self._by_gradient(common, models)
         return {name: found[name] for name in self.metrics}
 
-    def _by_agent(self, models: Tensor) -> dict[str, Tensor]:
+    def _by_agent(self, test: TestSet, models: Tensor) -> dict[str, Tensor]:
         columns = self._workers.map(
-            lambda agent: self._test.evaluate(models[:, agent])[0], range(models.shape[1])
+            lambda agent: test.evaluate(models[:, agent])[0], range(models.shape[1])
         )
         accuracy = torch.stack(columns, dim=1)
         worst = accuracy.masked_fill(self._poisoned, torch.inf).amin(1)

@@ -35,8 +35,8 @@ class Problem:
     """What runs that are stepped together share.
 
     Attributes:
-        dataset: the samples.
-        partition: who holds which.
+        dataset: the samples; ``None`` where local costs are given otherwise.
+        partition: who holds which; the same.
         iterations: the number of iterations, ``K``.
         every: metrics are taken at the start, after every so many iterations, and at the end.
         metrics: which metrics to take, of :data:`~bezoar.training.METRICS`.
@@ -44,8 +44,8 @@ class Problem:
         device: a torch device.
     """
 
-    dataset: Dataset
-    partition: Partition
+    dataset: Dataset | None
+    partition: Partition | None
     iterations: int
     every: int
     metrics: tuple[str, ...]

@@ -2,8 +2,9 @@
 
 import os
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from types import TracebackType
 from typing import TypeVar
 
@@ -36,6 +37,19 @@ class Workers:
     def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
         """``work`` on every item, results in order; the first error is raised."""
         return list(self._pool.map(work, items))
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Torch at one thread in the calling thread too, for small operations between the pieces.
+
+        They gain nothing from more threads, and must not depend on their number either.
+        """
+        before = torch.get_num_threads()
+        torch.set_num_threads(1)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(before)
 
     def buffer(
         self, name: str, shape: tuple[int, ...], dtype: torch.dtype, device: torch.device
