@@ -37,7 +37,7 @@ class LocalCosts(ABC):
         """``[runs, agents, …]`` the models everyone starts from."""
 
     def head(self, models: Tensor) -> Tensor | None:
-        """``[runs, agents, classes, features]`` the output layers as a view, where there are any."""
+        """``[runs, agents, classes, features]`` the output layers as a view, if there are any."""
         return None
 
     def vectors(self, models: Tensor) -> Tensor:
