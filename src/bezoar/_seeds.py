@@ -10,6 +10,7 @@ class Branch(IntEnum):
 
     PARTITION = 1
     ATTACK = 2
+    COSTS = 3
 
 
 def generator(seed: int, branch: Branch, *path: int) -> np.random.Generator:

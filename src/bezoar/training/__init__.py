@@ -6,6 +6,7 @@ from bezoar import _registry
 from bezoar.training._costs import LocalCosts
 from bezoar.training._engine import DTYPES, Engine, History, State
 from bezoar.training._metrics import METRICS
+from bezoar.training._quadratic import QuadraticCosts, lower_bound_costs, random_quadratics
 from bezoar.training._run import Problem, Run
 from bezoar.training._schedules import SCHEDULES, Constant, Horizon, InverseSqrt, Schedule
 from bezoar.training._workers import Workers, available_cores
@@ -21,11 +22,14 @@ __all__ = [
     "InverseSqrt",
     "LocalCosts",
     "Problem",
+    "QuadraticCosts",
     "Run",
     "Schedule",
     "State",
     "Workers",
     "available_cores",
+    "lower_bound_costs",
+    "random_quadratics",
     "schedule",
 ]
 

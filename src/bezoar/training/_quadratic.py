@@ -1,0 +1,225 @@
+"""Quadratic local costs: objectives whose constants are known exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
+
+from bezoar._errors import BezoarError
+from bezoar._seeds import Branch, generator
+from bezoar.training._costs import LocalCosts
+from bezoar.training._run import Run
+
+if TYPE_CHECKING:
+    from bezoar.theory import LowerBound
+
+Floats = NDArray[np.float64]
+
+#: What an engine makes its local costs with.
+MakeCosts = Callable[[Sequence[Run]], "QuadraticCosts"]
+
+
+class QuadraticCosts(LocalCosts):
+    """Local costs ``f̂_w(x) = ½xᵀA_w x − b_wᵀx + e_w``; models are ``[runs, agents, D]``.
+
+    Gradients are ``A_w x − b_w``. A cost ``½(x−m)ᵀA(x−m)`` has ``b = Am`` and ``e = ½mᵀAm``, see
+    :meth:`around`.
+
+    Args:
+        curvatures: ``A``, symmetric, ``[runs, agents, D, D]`` or anything that broadcasts to it,
+            such as one ``[D, D]`` for everybody; held as it is given.
+        pulls: ``b``, ``[runs, agents, D]``.
+        constants: ``e``, broadcast to ``[runs, agents]``.
+        start: ``[D]`` where everyone starts, by default at zero.
+        dtype: of the models; that of the problem.
+        device: where to compute.
+    """
+
+    def __init__(
+        self,
+        curvatures: ArrayLike,
+        pulls: ArrayLike,
+        constants: ArrayLike = 0.0,
+        start: ArrayLike | None = None,
+        dtype: torch.dtype = torch.float64,
+        device: torch.device | str = "cpu",
+    ) -> None:
+        b = _finite("pulls", pulls)
+        if b.ndim != 3:
+            raise BezoarError(f"pulls: expected the shape [runs, agents, D], found {b.shape}")
+        self.runs, self.agents, size = b.shape
+        A = _finite("curvatures", curvatures)
+        _broadcast("curvatures", A, (*b.shape, size))
+        if not np.allclose(A, A.swapaxes(-1, -2), rtol=1e-9, atol=1e-12):
+            raise BezoarError("curvatures: expected symmetric matrices, found one that is not")
+        e = _broadcast("constants", _finite("constants", constants), b.shape[:2])
+        x = np.zeros(size) if start is None else _finite("start", start)
+        if x.shape != (size,):
+            raise BezoarError(f"start: expected {size} numbers, found the shape {x.shape}")
+        self.dtype = dtype
+        self.device = torch.device(device)
+        self._exact = A, b, e, x
+        self._curvatures, self._pulls, self._constants, self._start = (
+            torch.tensor(part, dtype=dtype, device=self.device) for part in (A, b, e, x)
+        )
+
+    @classmethod
+    def around(
+        cls, curvatures: ArrayLike, minima: ArrayLike, start: ArrayLike | None = None
+    ) -> QuadraticCosts:
+        """Costs ``½(x−m_w)ᵀA_w(x−m_w)``, zero at their minima.
+
+        Args:
+            curvatures: ``A``, broadcast to ``[runs, agents, D, D]``.
+            minima: ``m``, ``[runs, agents, D]``.
+            start: ``[D]`` where everyone starts, by default at zero.
+        """
+        A, m = _finite("curvatures", curvatures), _finite("minima", minima)
+        if m.ndim != 3:
+            raise BezoarError(f"minima: expected the shape [runs, agents, D], found {m.shape}")
+        _broadcast("curvatures", A, (*m.shape, m.shape[-1]))
+        pulls = np.einsum("...ij,...j->...i", A, m)
+        return cls(A, pulls, 0.5 * (pulls * m).sum(-1), start)
+
+    @property
+    def smoothness(self) -> float:
+        """``L`` of Assumption 2: the largest absolute eigenvalue of any agent's curvature."""
+        return float(np.abs(np.linalg.eigvalsh(self._exact[0])).max())
+
+    def initial_gap(self, run: int, regular: Sequence[int]) -> float:
+        """``f(x⁰) − f*`` of one run, exactly, with ``f`` the mean cost of the regular agents.
+
+        With the mean curvature ``Ā`` and ``g = ∇f(x⁰)`` it is ``½gᵀĀ⁺g``; infinite where ``f`` is
+        not bounded below.
+        """
+        A, b, _, x = self._exact
+        size = b.shape[-1]
+        places = list(regular)
+        mean = np.broadcast_to(A, (*b.shape, size))[run, places].mean(axis=0)
+        slope = mean @ x - b[run, places].mean(axis=0)
+        values, basis = np.linalg.eigh(mean)
+        along = basis.T @ slope
+        flat = np.abs(values) <= 1e-12 * max(1.0, float(np.abs(values).max()))
+        if (values[~flat] < 0).any() or (np.abs(along[flat]) > 1e-12).any():
+            return float("inf")
+        return float(0.5 * (along[~flat] ** 2 / values[~flat]).sum())
+
+    def start(self) -> Tensor:
+        return self._start.expand(self.runs, self.agents, -1).clone()
+
+    def descend(self, models: Tensor, steps: Tensor, weight_decay: Tensor) -> None:
+        gradients = self._gradients(models)
+        gradients.add_(models * weight_decay.view(-1, 1, 1))
+        models.sub_(gradients.mul_(steps.view(-1, 1, 1)))
+
+    def gradients_at(self, common: Tensor, models: Tensor) -> tuple[Tensor, Tensor]:
+        everywhere = common.unsqueeze(1).expand_as(models)
+        gradients = self._gradients(everywhere)
+        # ½xᵀAx − bᵀx = ½(∇f̂(x) − b)ᵀx
+        costs = 0.5 * ((gradients - self._pulls) * everywhere).sum(-1, dtype=torch.float64)
+        return gradients, costs + self._constants.double()
+
+    def _gradients(self, models: Tensor) -> Tensor:
+        return (self._curvatures @ models.unsqueeze(-1)).squeeze(-1).sub_(self._pulls)
+
+
+def random_quadratics(
+    size: int = 5,
+    *,
+    smoothness: float = 1.0,
+    convexity: float = 0.2,
+    spread: float = 1.0,
+    poison: float = 1.0,
+    alike: bool = False,
+    seed: int = 0,
+) -> MakeCosts:
+    """Random strongly convex quadratics for :class:`~bezoar.training.Engine`.
+
+    An agent's cost is ``½(x−m_w)ᵀA_w(x−m_w)`` with eigenvalues of ``A_w`` between ``convexity``
+    and ``smoothness``, both reached, and a minimum ``m_w`` drawn from a normal distribution around
+    ``(1, …, 1)``. It is the same in every run in which the agent is regular; in those in which it
+    is poisoned, its minimum is mirrored and stretched to ``−poison·m_w``. Everyone starts at zero.
+
+    Args:
+        size: the number of parameters, ``D``.
+        smoothness: ``L``.
+        convexity: the smallest eigenvalue.
+        spread: the standard deviation of the minima.
+        poison: how far the poisoned minima lie on the other side of zero.
+        alike: whether all agents have one curvature, so that ``ξ`` and ``A`` do not depend on
+            where they are measured.
+        seed: where the random choices grow from.
+
+    Returns:
+        What makes the costs from runs, for ``make_costs``.
+    """
+    if not 0 < convexity <= smoothness < np.inf:
+        raise BezoarError(
+            f"convexity: expected 0 < convexity ≤ smoothness, found {convexity} and {smoothness}"
+        )
+
+    def make(runs: Sequence[Run]) -> QuadraticCosts:
+        agents = runs[0].network.agents
+        drawn = [_draw(generator(seed, Branch.COSTS, agent), size) for agent in range(agents)]
+        eigenvalues = np.linspace(convexity, smoothness, size) if size > 1 else [smoothness]
+        bases = [drawn[0 if alike else agent][0] for agent in range(agents)]
+        curvatures = np.stack([basis * eigenvalues @ basis.T for basis in bases])
+        minima = np.stack([1 + spread * noise for _, noise in drawn])
+        poisoned = np.stack([run.network.poisoned_mask for run in runs])[..., None]
+        return QuadraticCosts.around(
+            (curvatures + curvatures.swapaxes(-1, -2)) / 2,
+            np.where(poisoned, -poison * minima, minima),
+        )
+
+    return make
+
+
+def _draw(rng: np.random.Generator, size: int) -> tuple[Floats, Floats]:
+    """A random orthogonal basis ``[size, size]`` and noise ``[size]``."""
+    return np.linalg.qr(rng.standard_normal((size, size)))[0], rng.standard_normal(size)
+
+
+def lower_bound_costs(
+    instances: LowerBound, instance: int, start: ArrayLike | None = None
+) -> MakeCosts:
+    """An instance of Theorem 3 for :class:`~bezoar.training.Engine`.
+
+    Costs are ``s[x]_t + (L/2)‖x‖²`` on ``R²`` with ``t`` the agent's label, for runs on
+    ``instances.network``; train one engine for either instance.
+
+    Args:
+        instances: from :func:`bezoar.theory.lower_bound_instances`.
+        instance: 0 or 1.
+        start: ``[2]`` where everyone starts, by default at zero.
+
+    Returns:
+        What makes the costs from runs, for ``make_costs``.
+    """
+    slopes = instances.gradients(instance, np.zeros((instances.network.agents, 2)))
+
+    def make(runs: Sequence[Run]) -> QuadraticCosts:
+        pulls = np.broadcast_to(-slopes, (len(runs), *slopes.shape))
+        return QuadraticCosts(instances.smoothness * np.eye(2), pulls, start=start)
+
+    return make
+
+
+def _finite(field: str, found: ArrayLike) -> Floats:
+    values = np.asarray(found, dtype=np.float64)
+    if not np.isfinite(values).all():
+        raise BezoarError(f"{field}: expected finite numbers, found some that are not")
+    return values
+
+
+def _broadcast(field: str, found: Floats, shape: tuple[int, ...]) -> Floats:
+    try:
+        return np.broadcast_to(found, shape)
+    except ValueError:
+        raise BezoarError(
+            f"{field}: expected a shape that broadcasts to {shape}, found {found.shape}"
+        ) from None
