@@ -7,7 +7,7 @@ from bezoar.aggregators._averages import Local, Mean, WeightedMean
 from bezoar.aggregators._base import Aggregator, CoordinateAggregator, WeightedAggregator
 from bezoar.aggregators._clipping import CenteredClipping, ClippedGossip
 from bezoar.aggregators._coordinates import Median, TrimmedMean
-from bezoar.aggregators._exchange import Exchange
+from bezoar.aggregators._exchange import Exchange, is_dense
 from bezoar.aggregators._filtering import FABA, IOS
 from bezoar.aggregators._krum import Krum
 from bezoar.aggregators._lfighter import LFighter
@@ -53,6 +53,7 @@ __all__ = [
     "WeightedAggregator",
     "WeightedMean",
     "create",
+    "is_dense",
 ]
 
 

@@ -12,6 +12,9 @@ Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 #: Bytes of float64 copies held at a time; a block of them stays in the cache.
 BLOCK_BYTES = 1 << 19
 
+#: Coordinates summed at a time.
+COLUMNS = 2048
+
 #: Coordinates of long messages that are one piece of work; pieces are added up in order, so that
 #: results do not depend on who does them.
 SPAN = 1 << 20
@@ -54,16 +57,22 @@ def _products(values: Tensor, reference: Tensor, map: Map) -> Tensor:
     rows = values.reshape(-1, inputs, length)
     reference = reference.reshape(-1, 1, 1)
 
+    # What is summed at a time depends on the inputs alone, so that a run's result does not depend
+    # on the others beside it.
+    width = min(length, COLUMNS, max(64, BLOCK_BYTES // (8 * inputs)))
+    some = max(1, BLOCK_BYTES // (8 * inputs * width))
+
     def add_up(span: slice) -> Tensor:
-        piece = rows[..., span]
-        width = min(piece.shape[-1], max(64, BLOCK_BYTES // (8 * max(1, len(rows) * inputs))))
-        scratch = torch.empty(len(rows), inputs, width, dtype=torch.float64, device=values.device)
         total = torch.zeros(len(rows), inputs, inputs, dtype=torch.float64, device=values.device)
-        for start in range(0, piece.shape[-1], width):
-            block = piece[..., start : start + width]
-            exact = scratch[..., : block.shape[-1]].copy_(block)
-            exact -= exact.gather(-2, reference.expand(-1, 1, block.shape[-1]))
-            total.baddbmm_(exact, exact.mT)
+        scratch = torch.empty(some, inputs, width, dtype=torch.float64, device=values.device)
+        for first in range(0, len(rows), some):
+            piece, sums = rows[first : first + some, :, span], total[first : first + some]
+            centre = reference[first : first + some]
+            for start in range(0, piece.shape[-1], width):
+                block = piece[..., start : start + width]
+                exact = scratch[: len(block), :, : block.shape[-1]].copy_(block)
+                exact -= exact.gather(-2, centre.expand(-1, 1, block.shape[-1]))
+                sums.baddbmm_(exact, exact.mT)
         return total
 
     total = torch.zeros(len(rows), inputs, inputs, dtype=torch.float64, device=values.device)

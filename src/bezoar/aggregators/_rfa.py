@@ -16,6 +16,9 @@ ROUNDING = 1e-7
 #: Neighbourhoods up to this size are worth solving a linear system for.
 NEWTON = 64
 
+#: Smoothing below which a median that is one of the inputs is taken to be that input.
+SHARP = 1e-4
+
 #: A Newton step must lower the sum of distances by this share: of medians that are not unique,
 #: as of two inputs, Weiszfeld's is meant.
 GAIN = 1e-13
@@ -29,8 +32,8 @@ class RFA(WeightedAggregator):
     by Newton steps wherever these get lower, for towards some medians Weiszfeld creeps. The
     smoothing ``ν`` starts at the reach of all inputs and falls to a small share of the reach of
     half of them, so that an iterate which happens to meet an input is not held there, and so that
-    no minority can raise it. Inputs that are not finite are left out; with nothing finite the
-    output is NaN.
+    no minority can raise it. A median that is one of the inputs is found at once. Inputs that are
+    not finite are left out; with nothing finite the output is NaN.
 
     Args:
         smoothing: the final ``ν`` as a share of how far the nearest half of the inputs reaches.
@@ -61,6 +64,8 @@ class RFA(WeightedAggregator):
         )
         reach = _reach_of_half(neighbourhood, usable)
         agreed = _agreed(neighbourhood, reach)
+        if self.smoothing <= SHARP:
+            agreed |= _median_inputs(neighbourhood, usable) & ~agreed.any(-1, keepdim=True)
         certain = agreed.any(-1, keepdim=True)
         typical = reach.amin(-1, keepdim=True)
         final = self.smoothing * typical
@@ -70,11 +75,11 @@ class RFA(WeightedAggregator):
         coarse = distances.mul(ones).amax(-1, keepdim=True)
         weights = place
         for step in range(self.iterations):
-            coarse = torch.maximum(coarse / 4, final)
+            coarse = torch.maximum(coarse / 16, final)
             closeness = ones / torch.maximum(distances, coarse)
             weights = normalised(closeness)
             new, distances = weights, neighbourhood.squared_distances_to(weights).sqrt_()
-            if usable.shape[-1] <= NEWTON:
+            if step % 2 and usable.shape[-1] <= NEWTON:
                 jump = _newton_step(neighbourhood, place, closeness, coarse)
                 landing = neighbourhood.squared_distances_to(jump).sqrt_()
                 sums = [(part * ones).sum(-1, keepdim=True) for part in (landing, distances)]
@@ -118,6 +123,23 @@ def _reach_of_half(neighbourhood: Neighbourhood, usable: Tensor) -> Tensor:
     ordered = distances.sort(-1).values
     half = (usable.sum(-1, keepdim=True) // 2).unsqueeze(-1).expand(*usable.shape, 1)
     return ordered.gather(-1, half).squeeze(-1).masked_fill_(~usable, torch.inf).sqrt_()
+
+
+def _median_inputs(neighbourhood: Neighbourhood, usable: Tensor) -> Tensor:
+    """``[..., m]`` the input that is itself the median, and the only one.
+
+    It is, when the unit vectors towards all others, added up, are shorter than the number of
+    inputs equal to it.
+    """
+    assert neighbourhood.gram is not None
+    both = usable.unsqueeze(-1) & usable.unsqueeze(-2)
+    distances = neighbourhood.squared_distances().sqrt_()
+    size = neighbourhood.gram.diagonal(dim1=-2, dim2=-1).sqrt()
+    equal = distances <= ROUNDING * size.unsqueeze(-1)
+    pulls = (1 / distances).masked_fill_(equal | ~both, 0)
+    pulls = pulls - torch.diag_embed(pulls.sum(-1))
+    length = ((pulls @ neighbourhood.gram) * pulls).sum(-1).clamp_(min=0).sqrt_()
+    return (length < (equal & both).sum(-1) - ROUNDING) & usable
 
 
 def _agreed(neighbourhood: Neighbourhood, reach: Tensor) -> Tensor:

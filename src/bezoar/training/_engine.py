@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from bezoar._errors import BezoarError
-from bezoar.aggregators import Exchange
+from bezoar.aggregators import Exchange, is_dense
 from bezoar.training._costs import LocalCosts
 from bezoar.training._few_agents import FewAgents
 from bezoar.training._many_agents import ManyAgents
@@ -88,16 +88,8 @@ class Engine:
     ) -> None:
         _check(problem, runs)
         self.problem = problem
-        # Runs with the same rule side by side are aggregated by one call.
-        rules = list(dict.fromkeys(run.aggregator for run in runs))
-        networks = list(dict.fromkeys(run.network for run in runs))
-        self._order = sorted(
-            range(len(runs)),
-            key=lambda place: (
-                rules.index(runs[place].aggregator),
-                networks.index(runs[place].network),
-            ),
-        )
+        # Runs that are aggregated by one call lie side by side.
+        self._order = sorted(range(len(runs)), key=_sorter(runs))
         self.runs = [runs[place] for place in self._order]
         self._workers = workers
         device, dtype = torch.device(problem.device), DTYPES[problem.dtype]
@@ -107,12 +99,16 @@ class Engine:
         self.meter = Meter(self.runs, problem.metrics, problem.dataset, self.costs, workers)
         self._exchanges = []
         first = 0
-        for rule, group in groupby(self.runs, key=lambda run: run.aggregator):
-            wired = [run.network for run in group]
-            self._exchanges.append(
-                (slice(first, first + len(wired)), Exchange(rule, wired, device, workers.map))
+        for _, group in groupby(self.runs, key=_together):
+            part = list(group)
+            exchange = Exchange(
+                [run.aggregator for run in part],
+                [run.network for run in part],
+                device,
+                workers.map,
             )
-            first += len(wired)
+            self._exchanges.append((slice(first, first + len(part)), exchange))
+            first += len(part)
         self._spare: Tensor | None = None  # the models before the last, to be written over
         self._weight_decay = torch.tensor(
             [run.weight_decay for run in self.runs], dtype=dtype, device=device
@@ -199,6 +195,30 @@ class Engine:
             }
             histories[original] = History(iterations, metrics, vectors[place])
         return [history for history in histories if history is not None]
+
+
+def _together(run: Run) -> Any:
+    """What runs must agree in to be aggregated by one call."""
+    return "dense" if is_dense(run.aggregator, run.network) else run.aggregator
+
+
+def _sorter(runs: Sequence[Run]) -> Callable[[int], tuple[int, ...]]:
+    """Sorts runs by how they are aggregated, then by what their rule reads, rule and network."""
+    calls = list(dict.fromkeys(_together(run) for run in runs))
+    reads = list(dict.fromkeys(getattr(run.aggregator, "reads", "") for run in runs))
+    rules = list(dict.fromkeys(run.aggregator for run in runs))
+    networks = list(dict.fromkeys(run.network for run in runs))
+
+    def key(place: int) -> tuple[int, ...]:
+        run = runs[place]
+        return (
+            calls.index(_together(run)),
+            reads.index(getattr(run.aggregator, "reads", "")),
+            rules.index(run.aggregator),
+            networks.index(run.network),
+        )
+
+    return key
 
 
 def softmax_costs(problem: Problem, runs: Sequence[Run], workers: Workers) -> LocalCosts:

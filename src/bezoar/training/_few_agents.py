@@ -15,7 +15,7 @@ from bezoar.training._run import Run
 from bezoar.training._workers import Workers
 
 #: Samples multiplied at a time, so that logits and probabilities stay in the cache.
-BLOCK = 1024
+BLOCK = 512
 
 
 class FewAgents(SoftmaxCosts):
@@ -45,12 +45,16 @@ class FewAgents(SoftmaxCosts):
     def descend(self, models: Tensor, steps: Tensor, weight_decay: Tensor) -> None:
         steps = steps.view(-1, 1, 1)
         shrink = 1 - steps * weight_decay.view(-1, 1, 1)
+        decays = bool((weight_decay > 0).any())
 
         def update(agent: int) -> None:
             own = models[:, agent]
             products, _ = self._pass(agent, own.reshape(-1, self.model.width))
-            change = self._gradient(agent, products)
-            own.mul_(shrink).sub_(change.mul_(steps))
+            if decays:
+                own.mul_(shrink)
+            count = self._offsets[agent + 1] - self._offsets[agent]
+            own.addcmul_(products.view_as(own), steps / count, value=-1)
+            own.addcmul_(self._targets[:, agent], steps)
 
         self._workers.map(update, self._biggest_first)
 

@@ -1,0 +1,1 @@
+"""Measurements, each a ratio to a limit measured in the same process."""

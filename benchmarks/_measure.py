@@ -1,0 +1,72 @@
+"""How everything here is measured: repeated, interleaved, by medians.
+
+These machines are shared. What is compared is therefore measured in turns within one process, so
+that a noisy neighbour slows both sides, and the median over the turns decides.
+"""
+
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Row:
+    """One figure.
+
+    Attributes:
+        what: what was measured against what.
+        found: the figure.
+        limit: what it should not exceed; ``None`` where it is only told.
+        unit: of the figure.
+        detail: what lies behind it.
+    """
+
+    what: str
+    found: float
+    limit: float | None = None
+    unit: str = ""
+    detail: str = ""
+
+    @property
+    def holds(self) -> bool:
+        """Whether the figure is within its limit."""
+        return self.limit is None or self.found <= self.limit
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a benchmark found."""
+
+    name: str
+    about: str
+    rows: list[Row] = field(default_factory=list)
+
+
+def interleaved(
+    sides: Mapping[str, Callable[[], Any]], rounds: int = 9, warm: int = 2
+) -> dict[str, list[float]]:
+    """Seconds of each side, measured in turns."""
+    for _ in range(warm):
+        for work in sides.values():
+            work()
+    seconds: dict[str, list[float]] = {name: [] for name in sides}
+    for turn in range(rounds):
+        order = list(sides.items())
+        for name, work in order if turn % 2 == 0 else reversed(order):
+            before = time.perf_counter()
+            work()
+            seconds[name].append(time.perf_counter() - before)
+    return seconds
+
+
+def ratio(seconds: Mapping[str, list[float]], above: str, below: str) -> float:
+    """The median over the turns of one side's time over the other's in the same turn."""
+    pairs = zip(seconds[above], seconds[below], strict=True)
+    return statistics.median(a / b for a, b in pairs)
+
+
+def milliseconds(seconds: list[float]) -> float:
+    """The median in milliseconds."""
+    return 1000 * statistics.median(seconds)

@@ -1,0 +1,70 @@
+"""From a hundred agents to a hundred thousand."""
+
+import json
+import resource
+import subprocess
+import sys
+import time
+
+from benchmarks._measure import Result, Row
+from benchmarks._settings import RULES
+
+SIZES = (100, 1_000, 10_000, 100_000)
+IMAGES = 8
+DEGREE = 8
+
+
+def agents() -> Result:
+    """Time per agent and step at 100,000 agents over that at 1,000, and the memory it takes."""
+    rows = []
+    for rule in RULES:
+        # A process each, so that the peak of memory is this rule's at this size.
+        found = {size: _elsewhere(rule, size) for size in SIZES}
+        each = {size: found[size]["seconds"] / size * 1e6 for size in SIZES}
+        detail = ", ".join(f"{size:,}: {each[size]:.1f} µs" for size in SIZES)
+        rows.append(
+            Row(f"{rule}: per agent, 100,000 ÷ 1,000", each[100_000] / each[1_000], 1.5, "", detail)
+        )
+        rows.append(Row(f"{rule}: peak memory", found[100_000]["memory"], 12, " GB"))
+    return Result(
+        "agents", "random 8-regular networks, each agent with 8 MNIST images, one run", rows
+    )
+
+
+def _elsewhere(rule: str, size: int) -> dict[str, float]:
+    command = [sys.executable, "-m", "benchmarks.agents", rule, str(size)]
+    result = subprocess.run(command, check=True, capture_output=True, text=True)
+    found: dict[str, float] = json.loads(result.stdout)
+    return found
+
+
+def measure(rule: str, size: int) -> dict[str, float]:
+    """The median seconds of a step, and the peak memory of this process in GB."""
+    import networkx as nx
+    import numpy as np
+
+    from bezoar import Network, aggregators, attacks, data, training
+
+    rng = np.random.default_rng(0)
+    graph = nx.random_regular_graph(DEGREE, size, seed=1)
+    network = Network(graph, range(0, size, 100), name="random_regular")
+    mnist = data.mnist()
+    order = rng.integers(0, len(mnist.train), size=size * IMAGES)
+    partition = data.Partition(order, np.arange(size + 1) * IMAGES)
+    run = training.Run(network, aggregators.create(rule), attacks.create("label_flip"))
+    problem = training.Problem(mnist, partition, 10**9, 10**9, ())
+    with training.Workers() as workers:
+        engine = training.Engine(problem, [run], workers)
+        state = engine.start()
+        rounds = 5 if size <= 10_000 else 3
+        seconds = []
+        for _ in range(rounds + 1):
+            before = time.perf_counter()
+            state = engine.step(state)
+            seconds.append(time.perf_counter() - before)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    return {"seconds": sorted(seconds[1:])[rounds // 2], "memory": peak}
+
+
+if __name__ == "__main__":
+    print(json.dumps(measure(sys.argv[1], int(sys.argv[2]))))

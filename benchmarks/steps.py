@@ -1,0 +1,165 @@
+"""Steps of training: against the bare matrix products, one by one, with metrics."""
+
+from benchmarks._measure import Result, Row, interleaved, milliseconds, ratio
+from benchmarks._settings import best_products, mnist_engine, paper_runs, stepper
+from bezoar import networks
+from bezoar.experiments import figure_1, network_of
+from bezoar.training import METRICS, Run, Workers
+
+SAMPLES = 60_000
+
+
+def fused() -> Result:
+    """27 runs (9 rules × 3 networks) over the step's matrix products alone."""
+    with Workers() as workers:
+        runs = paper_runs()
+        step = stepper(mnist_engine(runs, workers))
+        seconds = interleaved({"step": step, "products": best_products(27, SAMPLES, workers)})
+    return Result(
+        "fused",
+        "one step of 27 runs, 10 agents, whole MNIST ÷ its matrix products alone",
+        [_over_products("27 runs", seconds, 1.2, 27)],
+    )
+
+
+def single() -> Result:
+    """One run over the step's matrix products alone."""
+    with Workers() as workers:
+        [run] = paper_runs(("ios",), ("two_castle",))[:1]
+        step = stepper(mnist_engine([run], workers))
+        sides = {"step": step, "products": best_products(1, SAMPLES, workers)}
+        seconds = interleaved(sides, rounds=25, warm=4)
+    return Result(
+        "single",
+        "one step of one run ÷ its matrix products alone",
+        [_over_products("one run", seconds, 1.6, 1)],
+    )
+
+
+def share() -> Result:
+    """Aggregation's part of a fused step."""
+    with Workers() as workers:
+        engine = mnist_engine(paper_runs(), workers)
+        step = stepper(engine)
+        for _ in range(3):
+            step()
+        models = engine.start().models.normal_(std=0.01)
+        sides = {
+            "aggregation": lambda: engine.aggregate(models.clone()),
+            "copy": models.clone,
+            "step": step,
+        }
+        seconds = interleaved(sides)
+    part = [(a - c) for a, c in zip(seconds["aggregation"], seconds["copy"], strict=True)]
+    seconds["aggregation"] = part
+    return Result(
+        "share",
+        "aggregation of all nine rules ÷ one step of 27 runs",
+        [
+            Row(
+                "aggregation ÷ step",
+                100 * ratio(seconds, "aggregation", "step"),
+                5,
+                "%",
+                f"{milliseconds(part):.1f} of {milliseconds(seconds['step']):.0f} ms",
+            )
+        ],
+    )
+
+
+def demo() -> Result:
+    """The demo's 14 runs: aggregation against gradients, together against one by one."""
+    with Workers() as workers:
+        runs = [
+            Run(network_of(cell.spec), _rule(cell.spec), _attack(cell.spec)) for cell in figure_1()
+        ]
+        engine = mnist_engine(runs, workers)
+        together = stepper(engine)
+        alone = [stepper(mnist_engine([run], workers)) for run in runs]
+        models = engine.start().models
+        sides = {
+            "gradients": lambda: engine.local_updates(models, 1),
+            "aggregation": lambda: engine.aggregate(models.clone()),
+            "together": together,
+            "alone": lambda: [step() for step in alone],
+        }
+        seconds = interleaved(sides, rounds=7, warm=1)
+    return Result(
+        "demo",
+        "the 14 runs of Figure 1",
+        [
+            Row(
+                "aggregation ÷ gradients",
+                100 * ratio(seconds, "aggregation", "gradients"),
+                10,
+                "%",
+                f"{milliseconds(seconds['aggregation']):.1f} of "
+                f"{milliseconds(seconds['gradients']):.0f} ms",
+            ),
+            Row(
+                "all together ÷ one by one",
+                100 * ratio(seconds, "together", "alone"),
+                60,
+                "%",
+                f"{milliseconds(seconds['together']):.0f} against "
+                f"{milliseconds(seconds['alone']):.0f} ms",
+            ),
+        ],
+    )
+
+
+def metrics() -> Result:
+    """27 runs with every metric each 10 iterations over the same without."""
+    with Workers() as workers:
+        bare = stepper(mnist_engine(paper_runs(), workers), steps=10)
+        engine = mnist_engine(paper_runs(), workers, tuple(METRICS), every=10)
+        state = engine.start()
+
+        def measured() -> None:
+            nonlocal state
+            for _ in range(10):
+                state = engine.step(state)
+            engine.measure(state)
+
+        seconds = interleaved({"measured": measured, "bare": bare}, rounds=5, warm=1)
+    return Result(
+        "metrics",
+        "ten steps of 27 runs and every metric once ÷ ten steps",
+        [
+            Row(
+                "with metrics ÷ without",
+                ratio(seconds, "measured", "bare"),
+                1.25,
+                "",
+                f"{milliseconds(seconds['measured']):.0f} against "
+                f"{milliseconds(seconds['bare']):.0f} ms",
+            )
+        ],
+    )
+
+
+def _over_products(what: str, seconds: dict[str, list[float]], limit: float, runs: int) -> Row:
+    step, products = milliseconds(seconds["step"]), milliseconds(seconds["products"])
+    speed = 4 * SAMPLES * 800 * (-(-10 * runs // 16) * 16) / products / 1e6
+    return Row(
+        f"{what}: step ÷ products",
+        ratio(seconds, "step", "products"),
+        limit,
+        "",
+        f"{step:.1f} against {products:.1f} ms, at {speed:.0f} GF/s",
+    )
+
+
+def _rule(spec):  # type: ignore[no-untyped-def]
+    from bezoar import aggregators
+
+    return aggregators.create(spec.aggregator.name, **spec.aggregator.options)
+
+
+def _attack(spec):  # type: ignore[no-untyped-def]
+    from bezoar import attacks
+
+    return attacks.create(spec.attack.name, **spec.attack.options)
+
+
+__all__ = ["demo", "fused", "metrics", "networks", "share", "single"]

@@ -1,0 +1,136 @@
+"""What an agent makes of its inputs: neighbourhoods gathered from messages, and combined."""
+
+import torch
+from torch import Tensor
+
+from bezoar.aggregators._base import CoordinateAggregator, WeightedAggregator
+from bezoar.aggregators._gram import SAMPLE, central_input, gram
+from bezoar.aggregators._neighbourhood import Neighbourhood
+from bezoar.aggregators._ranks import sort_ends
+from bezoar.aggregators._seats import Seats
+
+#: Bytes of gathered messages sorted at a time; a block of them stays in the cache.
+RANK_BYTES = 2 << 20
+
+
+def neighbourhood(seats: Seats, finite: Tensor, **products: Tensor) -> Neighbourhood:
+    if "gram" in products:
+        both = finite.unsqueeze(-1) & finite.unsqueeze(-2)
+        products["gram"] = products["gram"].masked_fill_(~both, 0)
+    return Neighbourhood(
+        mask=seats.mask,
+        finite=finite,
+        mixing=seats.mixing,
+        estimate=seats.estimate,
+        largest_estimate=seats.largest_estimate,
+        index=seats.index,
+        **products,
+    )
+
+
+def head_products(head: Tensor, finite: Tensor) -> tuple[Tensor, Tensor]:
+    """Each class's inner products ``[..., classes, n, n]``, and the same about a reference."""
+    by_class = head.transpose(-2, -3)
+    rows = torch.empty(by_class.shape, dtype=torch.float64, device=head.device).copy_(by_class)
+    gone = ~finite
+    if bool(gone.any()):
+        rows.masked_fill_(gone[..., None, :, None], 0)
+    raw = rows @ rows.mT
+    stride = max(1, head.shape[-1] * head.shape[-2] // SAMPLE)
+    sample = head[..., ::stride].flatten(-2).masked_fill(gone.unsqueeze(-1), torch.nan)
+    reference = central_input(sample).unsqueeze(-3)
+    rows -= rows.gather(-2, reference.expand(*rows.shape[:-2], 1, rows.shape[-1]))
+    return raw, rows @ rows.mT
+
+
+def combine_gathered(
+    rule: WeightedAggregator, messages: Tensor, head: Tensor | None, seats: Seats, share: bool
+) -> tuple[Tensor, Tensor | None]:
+    [index] = seats.index
+    values = messages[:, index]
+    if rule.reads == "gram":
+        products = {"gram": gram(values)}
+        finite = torch.isfinite(products["gram"].diagonal(dim1=-2, dim2=-1))
+    else:
+        finite = torch.isfinite(values.sum(-1))
+        products = {}
+        if rule.reads == "head":
+            assert head is not None
+            raw, centred = head_products(head[:, index], finite)
+            products = {"head": raw, "head_centred": centred}
+    weights = rule.weights(neighbourhood(seats, finite & seats.mask, **products))
+    weights = weights.expand(len(messages), -1, -1)
+    row = weights.to(messages.dtype).unsqueeze(-2)
+    models = row @ values
+    if not torch.isfinite(models.sum()):
+        models = combine_carefully(row, values)
+    shares = (weights * seats.poisoned).sum(-1) if share else None
+    return models.squeeze(-2), shares
+
+
+def combine_carefully(weights: Tensor, values: Tensor) -> Tensor:
+    """``weights [..., r, n] @ values [..., n, D]`` where zero times infinity is zero.
+
+    An agent that does give weight to a message that is not finite gets NaN.
+    """
+    bad = ~torch.isfinite(values).all(-1)
+    models = weights @ values.masked_fill(bad.unsqueeze(-1), 0)
+    reached = (weights * bad.unsqueeze(-2)).sum(-1) != 0
+    return models.masked_fill_(reached.unsqueeze(-1), torch.nan)
+
+
+def combine_ranks(
+    rule: CoordinateAggregator, messages: Tensor, seats: Seats, share: bool
+) -> tuple[Tensor, Tensor | None]:
+    """Sort each coordinate of the inputs and average by rank. NaN counts as plus infinity."""
+    [index], [mask], [poisoned] = seats.index, seats.mask, seats.poisoned
+    slots, seated, (runs, agents, length) = seats.slots, len(index), messages.shape
+    ranks = rule.rank_weights(mask.sum(-1), seats.estimate[0], slots)
+    low = high = slots
+    outermost = rule.outermost(seats.largest_estimate)
+    if outermost is not None:
+        low, high = outermost, outermost + slots - seats.fewest
+    # Slots come first, so that a slot's values of all runs and seats lie together.
+    flat = messages.reshape(-1, length)
+    offsets = agents * torch.arange(runs, device=index.device)[:, None]
+    rows = (index.T.unsqueeze(1) + offsets).flatten()
+    padded = (~mask.T).unsqueeze(1).expand(slots, runs, seated)
+    padding = padded.flatten().nonzero().squeeze(-1)
+    finite = bool(torch.isfinite(messages.sum()))
+    models = messages.new_empty(runs, seated, length)
+    given = messages.new_zeros(runs, seated, dtype=torch.float64)
+    width = max(256, RANK_BYTES // (runs * seated * slots * messages.element_size()))
+    for start in range(0, length, width):
+        values = flat[:, start : start + width].index_select(0, rows)
+        if not finite:
+            values = values.nan_to_num_(torch.inf, torch.inf, -torch.inf)
+        values = values.index_fill_(0, padding, torch.inf).view(slots, runs, seated, -1)
+        ordered = sort_ends(list(values.clone() if share else values), low, high)
+        _average_ranks(ordered, ranks, models[..., start : start + width])
+        if share:
+            kept = _kept(values, ordered, ranks) & ~padded.unsqueeze(-1)
+            poison = (kept & poisoned.T[:, None, :, None]).sum(0) / kept.sum(0)
+            given += poison.sum(-1, dtype=torch.float64)
+    return models, given / length if share else None
+
+
+def _average_ranks(ordered: list[Tensor], ranks: Tensor, out: Tensor) -> None:
+    """``Σ_r ranks[:, r] · ordered[r]`` over ``[runs, seats, D]``, ranks without weight left out."""
+    out.zero_()
+    used = (ranks > 0).sum(0).tolist()
+    weights = ranks.to(out.dtype).unsqueeze(-1)
+    for rank, values in enumerate(ordered):
+        weight = weights[:, rank]
+        if used[rank] == len(ranks):
+            out.addcmul_(values, weight)
+        elif used[rank]:  # zero times infinity must not count
+            out += (values * weight).masked_fill_(weight == 0, 0)
+
+
+def _kept(values: Tensor, ordered: list[Tensor], ranks: Tensor) -> Tensor:
+    """``[slots, runs, seats, D]`` whether the value lies between the outermost that have weight."""
+    by_rank = torch.stack(ordered)
+    unused = ranks.T[:, None, :, None] == 0
+    lowest = by_rank.masked_fill(unused, torch.inf).amin(0)
+    highest = by_rank.masked_fill(unused, -torch.inf).amax(0)
+    return (values >= lowest) & (values <= highest)
