@@ -1,6 +1,6 @@
 """Drawings of networks: regular agents blue, poisoned ones red."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import networkx as nx
@@ -16,8 +16,14 @@ Positions = dict[int, NDArray[np.float64]]
 NUMBERED = 40
 
 
-def draw_network(network: Network, axes: Any) -> None:
-    """Draw a network into matplotlib axes: regular agents blue dots, poisoned ones red squares."""
+def draw_network(network: Network, axes: Any, labels: Mapping[int, str] | None = None) -> None:
+    """Draw a network into matplotlib axes: regular agents blue dots, poisoned ones red squares.
+
+    Args:
+        network: what to draw.
+        axes: where to.
+        labels: what to write into the agents, by default their numbers.
+    """
     positions = _positions(network)
     few = network.agents <= NUMBERED
     size = 260 if few else max(6, 4000 / network.agents)
@@ -48,7 +54,13 @@ def draw_network(network: Network, axes: Any) -> None:
         dots.set_clip_on(False)
     if few:
         nx.draw_networkx_labels(
-            network.graph, positions, font_color="white", font_size=8, font_weight="bold", ax=axes
+            network.graph,
+            positions,
+            labels,
+            font_color="white",
+            font_size=8,
+            font_weight="bold",
+            ax=axes,
         )
     axes.set_axis_off()
     axes.margins(0.08)

@@ -1,0 +1,171 @@
+"""How the learning error moves with the two contamination rates (Table II, as an experiment)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import sqrt
+
+import networkx as nx
+import numpy as np
+
+from bezoar import aggregators, attacks, theory
+from bezoar._errors import BezoarError
+from bezoar.networks import Network
+from bezoar.training import Constant, Engine, Problem, QuadraticCosts, Run, Workers
+
+#: The weighted mean and the majority-dominant rules of the paper.
+RULES = ("weighted_mean", "trimmed_mean", "faba", "ios")
+
+#: Small, because the weighted mean's error is ``δ²`` up to terms of its order.
+STEP = 0.01
+
+#: The numbers of regular and poisoned agents: at most one poisoned agent in four.
+REGULAR, POISONED = 45, 15
+
+
+@dataclass(frozen=True)
+class LearningError:
+    """How well a rule does on a network, in the worse of two instances.
+
+    Attributes:
+        rule: the aggregator's name.
+        delta: the global contamination rate ``δ``.
+        delta_max: the local contamination rate ``δ_max``.
+        instances: ``‖∇f(x̄^K)‖²`` in the first and in the second instance.
+    """
+
+    rule: str
+    delta: float
+    delta_max: float
+    instances: tuple[float, float]
+
+    @property
+    def error(self) -> float:
+        """The larger of the two: what the rule must be expected to do."""
+        return max(self.instances)
+
+
+@dataclass(frozen=True)
+class TopologyStudy:
+    """Learning errors along either contamination rate, the other one held fixed.
+
+    Attributes:
+        by_delta_max: the same ``δ``, networks from dense to sparse.
+        by_delta: the same ``δ_max``, from few to many poisoned agents.
+    """
+
+    by_delta_max: tuple[LearningError, ...]
+    by_delta: tuple[LearningError, ...]
+
+
+def topology_study(
+    rules: Sequence[str] = RULES, iterations: int = 800, workers: int | None = None
+) -> TopologyStudy:
+    """The weighted mean's learning error follows ``δ²``, the robust rules' follows ``δ_max``.
+
+    Networks are :func:`block_network`, and the costs those of the proof of Theorem 3, with two
+    labels: ``s[x]_t + ½‖x‖²`` on ``R²``, ``s = 1/√2``. In the first instance regular agents have
+    label 1 and poisoned ones label 2, so ``ξ = 0`` and ``A = 1``. In the second every ``h``-th
+    regular agent has label 2 and everyone else label 1, so ``ξ = 1 − 1/h`` and ``A = 1/h``. In
+    both, a regular agent hears ``h`` agents with label 1 and one with label 2. A rule that
+    follows majorities sends all regular agents to the minimum of label 1 in both, which is right
+    in the first and gives the error ``1/h² = (δ_max/(1−δ_max))²`` in the second. The weighted
+    mean brings the average to the minimum of all agents' costs, and its error is ``δ²`` in the
+    first instance and ``δ²/h²`` in the second, wherever the poisoned agents sit. Both hold up to
+    terms of the order of the step size.
+
+    Args:
+        rules: the rules to compare.
+        iterations: ``K``; the start is forgotten after a few hundred.
+        workers: how many threads; by default one a core.
+    """
+    dense_to_sparse = [block_network(heard=heard) for heard in (15, 9, 5, 3)]
+    few_to_many = [block_network(poisoned=poisoned, heard=15) for poisoned in (3, 5, 9)]
+    found = learning_errors([*few_to_many, *dense_to_sparse], rules, iterations, workers)
+    # The densest of the first row is the most poisoned of the second.
+    split = len(few_to_many) * len(rules)
+    return TopologyStudy(found[split:], found[: split + len(rules)])
+
+
+def block_network(regular: int = REGULAR, poisoned: int = POISONED, heard: int = 3) -> Network:
+    """Regular agents around a ring, each with ``heard`` regular inputs and one poisoned one.
+
+    Regular agents are ``0 … R-1``; each is linked to the ``(heard−1)/2`` next ones on either side,
+    or to all others if ``heard`` is ``R``. Poisoned agents are the last; each is linked to a block
+    of ``R/P`` consecutive regular agents. So ``δ = P/(R+P)`` and ``δ_max = 1/(heard+1)``.
+
+    Args:
+        regular: ``R``, a multiple of ``poisoned`` and of ``heard``.
+        poisoned: ``P``. A block must not be longer than ``heard``, so that no poisoned agent has
+            two neighbours with label 2 in :func:`topology_study`.
+        heard: an odd number from 3, or ``R``.
+    """
+    for field, found in (("poisoned", poisoned), ("heard", heard)):
+        if found < 1 or regular % found:
+            raise BezoarError(f"{field}: expected a divisor of {regular}, found {found!r}")
+    if heard < 3 or (heard % 2 == 0 and heard != regular):
+        raise BezoarError(f"heard: expected an odd number from 3, or {regular}, found {heard!r}")
+    block = regular // poisoned
+    if block > heard:
+        raise BezoarError(
+            f"poisoned: expected at least {regular // heard} for {heard} inputs, found {poisoned}"
+        )
+    graph = nx.circulant_graph(regular, range(1, (heard - 1) // 2 + 1))
+    if heard == regular:
+        graph = nx.complete_graph(regular)
+    graph.add_edges_from((agent, regular + agent // block) for agent in range(regular))
+    return Network(graph, range(regular, regular + poisoned), name=f"blocks of {heard}")
+
+
+def learning_errors(
+    networks: Sequence[Network],
+    rules: Sequence[str] = RULES,
+    iterations: int = 800,
+    workers: int | None = None,
+) -> tuple[LearningError, ...]:
+    """The learning errors of rules on networks made by :func:`block_network`.
+
+    Returns:
+        One for each network and rule, rules within networks.
+    """
+    problem = Problem(None, None, iterations, max(1, iterations), ("gradient_norm",), "float64")
+    made = [aggregators.create(rule) for rule in rules]
+    flip, schedule = attacks.create("label_flip"), Constant(STEP)
+    errors: dict[tuple[int, int], tuple[float, float]] = {}
+    with Workers(workers) as pool:
+        for agents in sorted({network.agents for network in networks}):
+            cells = [
+                (place, number)
+                for place, network in enumerate(networks)
+                for number in range(len(rules))
+                if network.agents == agents
+            ]
+            runs = [
+                Run(networks[place], made[number], flip, schedule)
+                for place, number in cells
+                for _ in (0, 1)
+            ]
+            instance = {id(run): at % 2 for at, run in enumerate(runs)}
+            engine = Engine(problem, runs, pool, partial(_costs, instance=instance))
+            last = [float(history["gradient_norm"][-1]) for history in engine.train()]
+            errors |= dict(zip(cells, zip(last[::2], last[1::2], strict=True), strict=True))
+    rates = [theory.contamination(network) for network in networks]
+    return tuple(
+        LearningError(rules[number], rates[place].delta, rates[place].delta_max, found)
+        for (place, number), found in sorted(errors.items())
+    )
+
+
+def _costs(runs: Sequence[Run], instance: dict[int, int]) -> QuadraticCosts:
+    """The two labels' costs, for each run those of its instance."""
+    labels = [_labels(run.network, instance[id(run)]) for run in runs]
+    return QuadraticCosts(np.eye(2), -np.eye(2)[labels] / sqrt(2))
+
+
+def _labels(network: Network, instance: int) -> list[int]:
+    """``[W]`` label 0 or 1 (the docstring's 1 and 2) of every agent."""
+    if instance == 0:
+        return [int(poisoned) for poisoned in network.poisoned_mask]
+    heard = int(network.degrees[0])  # the own model for the poisoned input
+    regular = len(network.regular)
+    return [int(agent < regular and agent % heard == 0) for agent in range(network.agents)]
