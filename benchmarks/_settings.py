@@ -4,7 +4,8 @@ from collections.abc import Callable, Sequence
 
 import torch
 
-from bezoar import aggregators, attacks, data, networks, training
+from bezoar import aggregators, attacks, data, networks
+from bezoar._scratch import scratch
 from bezoar._seeds import Branch, generator
 from bezoar.training import Engine, Problem, Run, Workers
 
@@ -58,21 +59,22 @@ def stepper(engine: Engine, steps: int = 1) -> Callable[[], None]:
     return step
 
 
-def bare_products(runs: int, samples: int, workers: Workers, block: int) -> Callable[[], None]:
+def bare_products(
+    height: int, values: torch.Tensor, workers: Workers, block: int
+) -> Callable[[], None]:
     """The two matrix products of a step, alone: logits and gradient of softmax regression.
 
     Rows are the classes of all runs, columns 784 pixels and the bias padded to 800; every worker
     goes through its share of the samples in blocks.
     """
-    height = -(-10 * runs // 16) * 16
     rows = torch.rand(height, 800)
-    values = torch.rand(samples, 800)
+    samples = len(values)
     share = -(-samples // workers.count)
 
     def multiply(start: int) -> None:
-        like = {"dtype": torch.float32, "device": torch.device("cpu")}
-        scores = workers.buffer("bare_scores", (height, block), **like)  # type: ignore[arg-type]
-        sums = workers.buffer("bare_sums", (height, 800), **like)  # type: ignore[arg-type]
+        cpu = torch.device("cpu")
+        scores = scratch("bare_scores", (height, block), torch.float32, cpu)
+        sums = scratch("bare_sums", (height, 800), torch.float32, cpu)
         for first in range(start, min(start + share, samples), block):
             part = values[first : min(first + block, start + share, samples)]
             here = scores[:, : len(part)]
@@ -86,20 +88,17 @@ def bare_products(runs: int, samples: int, workers: Workers, block: int) -> Call
 
 
 def best_products(runs: int, samples: int, workers: Workers) -> Callable[[], None]:
-    """The bare products in the block size that is fastest on this machine now."""
+    """The bare products at the shape that is fastest on this machine now.
+
+    Rows are as many as there are classes, or padded to a multiple of 16.
+    """
     from benchmarks._measure import interleaved
 
-    sides = {str(block): bare_products(runs, samples, workers, block) for block in BLOCKS}
+    values = torch.rand(samples, 800)
+    sides = {
+        f"{height} {block}": bare_products(height, values, workers, block)
+        for height in {10 * runs, -(-10 * runs // 16) * 16}
+        for block in BLOCKS
+    }
     seconds = interleaved(sides, rounds=5, warm=1)
     return sides[min(sides, key=lambda name: sorted(seconds[name])[2])]
-
-
-__all__ = [
-    "NETWORKS",
-    "RULES",
-    "best_products",
-    "mnist_engine",
-    "paper_runs",
-    "stepper",
-    "training",
-]

@@ -1,8 +1,11 @@
 """Steps of training: against the bare matrix products, one by one, with metrics."""
 
+from collections.abc import Callable
+from typing import Any
+
 from benchmarks._measure import Result, Row, interleaved, milliseconds, ratio
 from benchmarks._settings import best_products, mnist_engine, paper_runs, stepper
-from bezoar import networks
+from bezoar import aggregators, attacks
 from bezoar.experiments import figure_1, network_of
 from bezoar.training import METRICS, Run, Workers
 
@@ -44,7 +47,7 @@ def share() -> Result:
         for _ in range(3):
             step()
         models = engine.start().models.normal_(std=0.01)
-        sides = {
+        sides: dict[str, Callable[[], Any]] = {
             "aggregation": lambda: engine.aggregate(models.clone()),
             "copy": models.clone,
             "step": step,
@@ -71,7 +74,12 @@ def demo() -> Result:
     """The demo's 14 runs: aggregation against gradients, together against one by one."""
     with Workers() as workers:
         runs = [
-            Run(network_of(cell.spec), _rule(cell.spec), _attack(cell.spec)) for cell in figure_1()
+            Run(
+                network_of(cell.spec),
+                aggregators.create(cell.spec.aggregator.name, **cell.spec.aggregator.options),
+                attacks.create(cell.spec.attack.name),
+            )
+            for cell in figure_1()
         ]
         engine = mnist_engine(runs, workers)
         together = stepper(engine)
@@ -140,7 +148,7 @@ def metrics() -> Result:
 
 def _over_products(what: str, seconds: dict[str, list[float]], limit: float, runs: int) -> Row:
     step, products = milliseconds(seconds["step"]), milliseconds(seconds["products"])
-    speed = 4 * SAMPLES * 800 * (-(-10 * runs // 16) * 16) / products / 1e6
+    speed = 4 * SAMPLES * 800 * 10 * runs / products / 1e6
     return Row(
         f"{what}: step ÷ products",
         ratio(seconds, "step", "products"),
@@ -148,18 +156,3 @@ def _over_products(what: str, seconds: dict[str, list[float]], limit: float, run
         "",
         f"{step:.1f} against {products:.1f} ms, at {speed:.0f} GF/s",
     )
-
-
-def _rule(spec):  # type: ignore[no-untyped-def]
-    from bezoar import aggregators
-
-    return aggregators.create(spec.aggregator.name, **spec.aggregator.options)
-
-
-def _attack(spec):  # type: ignore[no-untyped-def]
-    from bezoar import attacks
-
-    return attacks.create(spec.attack.name, **spec.attack.options)
-
-
-__all__ = ["demo", "fused", "metrics", "networks", "share", "single"]

@@ -87,7 +87,8 @@ class DenseExchange:
         agents = self._agents
         matrix = messages.new_zeros(len(messages), agents, agents)
         shares = messages.new_empty(len(messages), agents, dtype=torch.float64) if share else None
-        whole = gram(messages[self._reading], self._map)
+        long = messages.shape[-1] > SPAN  # short ones are done before others could be asked
+        whole = gram(messages[self._reading], self._map if long else map)
         offset = self._reading.start or 0
         for group in self._groups:
             runs = group.runs
@@ -117,7 +118,8 @@ class DenseExchange:
 
     def _combine(self, matrix: Tensor, messages: Tensor, models: Tensor) -> None:
         def multiply(span: slice) -> None:
-            models[..., span] = matrix @ messages[..., span]
+            for weights, sent, new in zip(matrix, messages, models, strict=True):
+                torch.mm(weights, sent[:, span], out=new[:, span])
 
         if messages.shape[-1] <= SPAN:
             torch.bmm(matrix, messages, out=models)

@@ -134,8 +134,14 @@ class Exchange:
             runs, seats = piece
             rows = runs if isinstance(runs, slice) else runs.unsqueeze(-1)
             part = head[runs] if head is not None else None
-            new, given = self._at_seats(messages[runs], part, seats, share)
-            models[rows, seats.agents] = new
+            if isinstance(runs, slice) and seats.consecutive:
+                first = int(seats.agents[0])
+                out = models[runs, first : first + len(seats.agents)]
+                given = self._at_seats(messages[runs], part, seats, share, out)
+            else:
+                out = models.new_empty(len(models[runs]), len(seats.agents), models.shape[-1])
+                given = self._at_seats(messages[runs], part, seats, share, out)
+                models[rows, seats.agents] = out
             if shares is not None and given is not None:
                 shares[rows, seats.agents] = given
 
@@ -144,12 +150,12 @@ class Exchange:
         return shares
 
     def _at_seats(
-        self, messages: Tensor, head: Tensor | None, seats: Seats, share: bool
-    ) -> tuple[Tensor, Tensor | None]:
+        self, messages: Tensor, head: Tensor | None, seats: Seats, share: bool, out: Tensor
+    ) -> Tensor | None:
         if isinstance(self.rule, CoordinateAggregator):
-            return combine_ranks(self.rule, messages, seats, share)
+            return combine_ranks(self.rule, messages, seats, share, out)
         assert isinstance(self.rule, WeightedAggregator)
-        return combine_gathered(self.rule, messages, head, seats, share)
+        return combine_gathered(self.rule, messages, head, seats, share, out)
 
     def _pieces(self, messages: Tensor) -> Iterator[tuple[slice | Tensor, Seats]]:
         """Runs and seats that fit into a chunk of memory."""

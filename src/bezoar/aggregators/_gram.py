@@ -6,18 +6,20 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from bezoar._scratch import scratch
+
 #: Like the builtin ``map``, perhaps over several threads.
 Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 
 #: Bytes of float64 copies held at a time; a block of them stays in the cache.
-BLOCK_BYTES = 1 << 19
+BLOCK_BYTES = 1 << 20
 
 #: Coordinates summed at a time.
-COLUMNS = 2048
+COLUMNS = 8192
 
 #: Coordinates of long messages that are one piece of work; pieces are added up in order, so that
 #: results do not depend on who does them.
-SPAN = 1 << 20
+SPAN = 1 << 18
 
 #: Coordinates looked at to choose a reference.
 SAMPLE = 128
@@ -57,27 +59,32 @@ def _products(values: Tensor, reference: Tensor, map: Map) -> Tensor:
     rows = values.reshape(-1, inputs, length)
     reference = reference.reshape(-1, 1, 1)
 
+    # Over long messages errors of float32 products average out, and float64 takes twice as long.
+    exact_type = torch.float64 if length <= SPAN else values.dtype
     # What is summed at a time depends on the inputs alone, so that a run's result does not depend
     # on the others beside it.
     width = min(length, COLUMNS, max(64, BLOCK_BYTES // (8 * inputs)))
     some = max(1, BLOCK_BYTES // (8 * inputs * width))
 
-    def add_up(span: slice) -> Tensor:
-        total = torch.zeros(len(rows), inputs, inputs, dtype=torch.float64, device=values.device)
-        scratch = torch.empty(some, inputs, width, dtype=torch.float64, device=values.device)
-        for first in range(0, len(rows), some):
-            piece, sums = rows[first : first + some, :, span], total[first : first + some]
-            centre = reference[first : first + some]
-            for start in range(0, piece.shape[-1], width):
-                block = piece[..., start : start + width]
-                exact = scratch[: len(block), :, : block.shape[-1]].copy_(block)
-                exact -= exact.gather(-2, centre.expand(-1, 1, block.shape[-1]))
+    def add_up(piece: tuple[int, slice]) -> Tensor:
+        first, span = piece
+        part, centre = rows[first : first + some, :, span], reference[first : first + some]
+        held = scratch("gram", (some, inputs, width), exact_type, values.device)
+        sums = torch.zeros(len(part), inputs, inputs, dtype=torch.float64, device=values.device)
+        for start in range(0, part.shape[-1], width):
+            block = part[..., start : start + width]
+            exact = held[: len(block), :, : block.shape[-1]].copy_(block)
+            exact -= exact.gather(-2, centre.expand(-1, 1, block.shape[-1]))
+            if exact_type == torch.float64:
                 sums.baddbmm_(exact, exact.mT)
-        return total
+            else:
+                sums += exact @ exact.mT
+        return sums
 
     total = torch.zeros(len(rows), inputs, inputs, dtype=torch.float64, device=values.device)
-    for part in map(add_up, spans(length)):
-        total += part
+    pieces = [(first, span) for span in spans(length) for first in range(0, len(rows), some)]
+    for (first, _), sums in zip(pieces, map(add_up, pieces), strict=True):
+        total[first : first + some] += sums
     return total.view(*batch, inputs, inputs)
 
 

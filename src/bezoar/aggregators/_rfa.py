@@ -42,7 +42,7 @@ class RFA(WeightedAggregator):
     """
 
     smoothing: float = 1e-6
-    tolerance: float = 1e-6
+    tolerance: float = 1e-5
     iterations: int = 1000
 
     name: ClassVar[str] = "rfa"
@@ -86,7 +86,7 @@ class RFA(WeightedAggregator):
                 lower = sums[0] < sums[1] * (1 - GAIN)
                 new = torch.where(lower, jump, new)
                 distances = torch.where(lower, landing, distances)
-            if step % 4 == 3:
+            if step % 2 and step > 4:
                 settled = neighbourhood.length(new - place) <= self.tolerance * typical
                 if bool((settled & (coarse <= final) | certain).all()):
                     break

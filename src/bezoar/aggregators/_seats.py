@@ -51,6 +51,11 @@ class Seats:
         """The number of slots."""
         return self.index.shape[-1]
 
+    @property
+    def consecutive(self) -> bool:
+        """Whether the agents here are numbered without gaps."""
+        return int(self.agents[-1]) - int(self.agents[0]) + 1 == len(self.agents)
+
     def some(self, start: int, stop: int) -> "Seats":
         """The seats from ``start`` up to ``stop``."""
         return replace(

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from bezoar._errors import BezoarError
-from bezoar.aggregators import Exchange, is_dense
+from bezoar.aggregators import CHUNK_BYTES, Exchange, is_dense
 from bezoar.training._costs import LocalCosts
 from bezoar.training._few_agents import FewAgents
 from bezoar.training._many_agents import ManyAgents
@@ -21,6 +22,10 @@ from bezoar.training._workers import Workers
 
 #: Agents who hold fewer samples than this are trained in batches of agents.
 FEW_SAMPLES = 200
+
+#: Models smaller than this in all are aggregated by several rules at once, a thread each; larger
+#: ones rule by rule, with all threads.
+BESIDE_BYTES = CHUNK_BYTES
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
@@ -143,12 +148,22 @@ class Engine:
         spare, self._spare = self._spare, messages
         models = torch.empty_like(flat) if spare is None else spare.flatten(2)
         shares = torch.empty(flat.shape[:2], dtype=torch.float64, device=flat.device)
+
+        def apply(runs: slice, exchange: Exchange) -> None:
+            part = None if head is None else head[runs]
+            _, given = exchange.step(flat[runs], part, share, out=models[runs])
+            if given is not None:
+                shares[runs] = given
+
         with self._workers.alone():
-            for runs, exchange in self._exchanges:
-                part = None if head is None else head[runs]
-                _, given = exchange.step(flat[runs], part, share, out=models[runs])
-                if given is not None:
-                    shares[runs] = given
+            # Rules that are a single piece of work each are done beside the first.
+            first, *others = self._exchanges
+            small = flat.numel() * flat.element_size() < BESIDE_BYTES
+            begun = [self._workers.begin(partial(apply, *other)) for other in others if small]
+            for part in [first] if small else self._exchanges:
+                apply(*part)
+            for beside in begun:
+                beside.result()
         return models.view_as(messages), shares if share else None
 
     def measure(self, state: State) -> dict[str, Tensor]:
@@ -204,7 +219,8 @@ def _together(run: Run) -> Any:
 
 def _sorter(runs: Sequence[Run]) -> Callable[[int], tuple[int, ...]]:
     """Sorts runs by how they are aggregated, then by what their rule reads, rule and network."""
-    calls = list(dict.fromkeys(_together(run) for run in runs))
+    # Dense ones first: the first call may use the workers, which the others beside it must not.
+    calls = list(dict.fromkeys(["dense", *(_together(run) for run in runs)]))
     reads = list(dict.fromkeys(getattr(run.aggregator, "reads", "") for run in runs))
     rules = list(dict.fromkeys(run.aggregator for run in runs))
     networks = list(dict.fromkeys(run.network for run in runs))

@@ -7,6 +7,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from bezoar._scratch import scratch
 from bezoar.data import Dataset, Partition
 from bezoar.models import SoftmaxRegression
 from bezoar.training._costs import SoftmaxCosts, least_likely
@@ -98,9 +99,9 @@ class FewAgents(SoftmaxCosts):
             and ``[runs]`` the mean over the samples of the logarithm of the softmax denominator.
         """
         height, width = rows.shape
-        products = self._workers.buffer("products", (height, width), self.dtype, self.device)
-        logits = self._workers.buffer("logits", (height * BLOCK,), self.dtype, self.device)
-        chances = self._workers.buffer("chances", (height * BLOCK,), self.dtype, self.device)
+        products = scratch("products", (height, width), self.dtype, self.device)
+        logits = scratch("logits", (height * BLOCK,), self.dtype, self.device)
+        chances = scratch("chances", (height * BLOCK,), self.dtype, self.device)
         log_sums = torch.zeros(self.runs, dtype=torch.float64, device=self.device)
         products.zero_()
         start, stop = self._offsets[agent], self._offsets[agent + 1]

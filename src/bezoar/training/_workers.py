@@ -1,9 +1,8 @@
 """Threads that share the work of a step."""
 
 import os
-import threading
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from types import TracebackType
 from typing import TypeVar
@@ -32,11 +31,14 @@ class Workers:
         self._pool = ThreadPoolExecutor(
             self.count, "bezoar", initializer=torch.set_num_threads, initargs=(1,)
         )
-        self._local = threading.local()
 
     def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
         """``work`` on every item, results in order; the first error is raised."""
         return list(self._pool.map(work, items))
+
+    def begin(self, work: Callable[[], Result]) -> "Future[Result]":
+        """Have ``work`` done beside what the caller does next; it must not use the workers."""
+        return self._pool.submit(work)
 
     @contextmanager
     def alone(self) -> Iterator[None]:
@@ -50,16 +52,6 @@ class Workers:
             yield
         finally:
             torch.set_num_threads(before)
-
-    def buffer(
-        self, name: str, shape: tuple[int, ...], dtype: torch.dtype, device: torch.device
-    ) -> torch.Tensor:
-        """Scratch memory of the calling worker, with any content, kept between calls."""
-        held = getattr(self._local, name, None)
-        if held is None or held.shape != shape or held.dtype != dtype:
-            held = torch.empty(shape, dtype=dtype, device=device)
-            setattr(self._local, name, held)
-        return held
 
     def close(self) -> None:
         """End the threads."""
