@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bezoar._errors import BezoarError
+from bezoar.cli._options import check_picture, read_poisoned
 from bezoar.cli._screen import console, number, print_json, print_table, training_progress
 from bezoar.experiments import RunSpec, network_of, run_all
 from bezoar.training import METRICS, History
@@ -23,8 +23,6 @@ SHOWN = {
     "disturbance": "A",
     "poison_share": "poison",
 }
-
-PICTURES = (".png", ".pdf", ".svg")
 
 
 def run(
@@ -60,29 +58,6 @@ def run(
     _print(specs, names, histories, seconds)
     if plot:
         console.print(f"Picture: {plot}")
-
-
-def read_poisoned(text: str) -> int | tuple[int, ...]:
-    """``"2"`` as a number of agents; ``"3,"``, ``"3,5"`` and ``"none"`` as agents."""
-    try:
-        if text == "none":
-            return ()
-        if "," in text:
-            return tuple(int(part) for part in text.split(",") if part.strip())
-        return int(text)
-    except ValueError:
-        raise BezoarError(
-            f"poisoned: expected a number of agents such as 2, agents such as 3,5 or 3, (with a "
-            f"comma), or none; found {text!r}"
-        ) from None
-
-
-def check_picture(path: Path | None) -> None:
-    """Refuse, before anything is computed, a picture that could not be saved."""
-    if path and path.suffix.lower() not in PICTURES:
-        raise BezoarError(
-            f"plot: expected a name that ends in {', '.join(PICTURES)}, found {str(path)!r}"
-        )
 
 
 def _document(

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from bezoar import data
-from bezoar.cli._run import check_picture, read_poisoned
+from bezoar.cli._options import check_picture, read_poisoned
 from bezoar.cli._screen import console, print_json, print_table
 from bezoar.experiments import RunSpec, network_of, partition_of
 

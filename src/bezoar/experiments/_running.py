@@ -62,11 +62,7 @@ def run_all(
 
 def network_of(spec: RunSpec) -> Network:
     """The network of a spec, with its poisoned agents."""
-    options = dict(spec.network.options)
-    if isinstance(spec.poisoned, int):
-        options["poisoned"] = spec.poisoned
-    made = _network(spec.network.name, _frozen(options))
-    return made.with_poisoned(spec.poisoned) if isinstance(spec.poisoned, tuple) else made
+    return _network(spec.network.name, _frozen(spec.network.options), spec.poisoned)
 
 
 def partition_of(spec: RunSpec, agents: int) -> data.Partition:
@@ -75,8 +71,10 @@ def partition_of(spec: RunSpec, agents: int) -> data.Partition:
 
 
 @lru_cache(maxsize=32)
-def _network(name: str, options: tuple[tuple[str, Any], ...]) -> Network:
-    return networks.create(name, **dict(options))
+def _network(
+    name: str, options: tuple[tuple[str, Any], ...], poisoned: int | tuple[int, ...] | None
+) -> Network:
+    return networks.create_poisoned(name, dict(options), poisoned)
 
 
 def _frozen(options: dict[str, Any]) -> tuple[tuple[str, Any], ...]:

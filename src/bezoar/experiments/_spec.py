@@ -14,6 +14,7 @@ from pydantic import (
     model_validator,
 )
 
+from bezoar._choices import read_choice
 from bezoar._errors import BezoarError
 from bezoar._registry import nearest_first
 
@@ -34,8 +35,8 @@ class Choice(BaseModel):
     @classmethod
     def _read(cls, found: Any) -> Any:
         if isinstance(found, str):
-            name, _, rest = found.partition(":")
-            return {"name": name.strip(), "options": _read_options(rest)}
+            name, options = read_choice(found)
+            return {"name": name, "options": options}
         if isinstance(found, Mapping) and "options" not in found:
             options = {key: value for key, value in found.items() if key != "name"}
             return {**({"name": found["name"]} if "name" in found else {}), "options": options}
@@ -102,25 +103,3 @@ def _explain(item: Any) -> str:
         allowed = ", ".join(nearest_first(field, RunSpec.model_fields))
         return f"{field}: no such field; allowed: {allowed}"
     return f"{field}: {item['msg']}, found {item['input']!r}"
-
-
-def _read_options(text: str) -> dict[str, Any]:
-    """``"alpha=0.5,draws=3"`` as a dictionary."""
-    options: dict[str, Any] = {}
-    for part in filter(None, (part.strip() for part in text.split(","))):
-        key, equals, value = part.partition("=")
-        if not equals or not key.strip():
-            raise ValueError(f"options are written name=value, found {part!r}")
-        options[key.strip()] = _read_value(value.strip())
-    return options
-
-
-def _read_value(text: str) -> Any:
-    if text in ("true", "false"):
-        return text == "true"
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text

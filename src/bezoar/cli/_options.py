@@ -1,0 +1,30 @@
+"""Options that several commands read; light, so that commands without training start fast."""
+
+from pathlib import Path
+
+from bezoar._errors import BezoarError
+
+PICTURES = (".png", ".pdf", ".svg")
+
+
+def read_poisoned(text: str) -> int | tuple[int, ...]:
+    """``"2"`` as a number of agents; ``"3,"``, ``"3,5"`` and ``"none"`` as agents."""
+    try:
+        if text == "none":
+            return ()
+        if "," in text:
+            return tuple(int(part) for part in text.split(",") if part.strip())
+        return int(text)
+    except ValueError:
+        raise BezoarError(
+            f"poisoned: expected a number of agents such as 2, agents such as 3,5 or 3, (with a "
+            f"comma), or none; found {text!r}"
+        ) from None
+
+
+def check_picture(path: Path | None) -> None:
+    """Refuse, before anything is computed, a picture that could not be saved."""
+    if path and path.suffix.lower() not in PICTURES:
+        raise BezoarError(
+            f"plot: expected a name that ends in {', '.join(PICTURES)}, found {str(path)!r}"
+        )
