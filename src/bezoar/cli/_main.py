@@ -129,6 +129,28 @@ def show(
     _show.show({k: v for k, v in given.items() if v is not None}, plot, json)
 
 
+@app.command()
+def theory(
+    network: Annotated[str, choice("networks")] = "two_castle",
+    poisoned: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(help="How many agents, or which (3,5 or 3,), or none.", show_default=False),
+    ] = None,
+    aggregator: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option(
+            help=CHOICE.format("aggregators") + " Default: every rule of the paper.",
+            show_default=False,
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Tell what the theory promises on a network, and where it would be worst."""
+    from bezoar.cli import _theory
+
+    _theory.show_theory(network, poisoned, aggregator or [], json)
+
+
 @app.command(name="list")
 def list_(
     kind: Annotated[
