@@ -92,7 +92,9 @@ def run(
 
 @app.command()
 def reproduce(
-    figures: Annotated[list[str], typer.Argument(help="What to reproduce: fig1.")],
+    figures: Annotated[
+        list[str], typer.Argument(help="What to reproduce: fig1, fig9, table1, table2.")
+    ],
     out: Annotated[Path, typer.Option(help="Where results go.")] = Path("results"),
     iterations: Annotated[
         Optional[int],  # noqa: UP045
@@ -101,7 +103,7 @@ def reproduce(
     seed: Annotated[int, typer.Option(min=0)] = 0,
     workers: Workers = None,
 ) -> None:
-    """Reproduce figures of the paper."""
+    """Reproduce figures and tables of the paper."""
     from bezoar.cli import _reproduce
 
     _reproduce.reproduce(figures, out, iterations, seed, workers)

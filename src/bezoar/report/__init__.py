@@ -3,6 +3,7 @@
 from bezoar.report._figures import Panel, holdings_figure, network_figure, panels_figure
 from bezoar.report._networks import draw_network
 from bezoar.report._style import LOOKS, Look, look
+from bezoar.report._tables import save_table
 from bezoar.report._theory_figures import lower_bound_figure, topology_figure
 
 __all__ = [
@@ -15,5 +16,6 @@ __all__ = [
     "lower_bound_figure",
     "network_figure",
     "panels_figure",
+    "save_table",
     "topology_figure",
 ]
