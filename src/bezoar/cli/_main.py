@@ -197,6 +197,9 @@ def main() -> None:
     except BezoarError as error:
         typer.echo(f"bezoar: {error}", err=True)
         sys.exit(2)
+    except OSError as error:
+        typer.echo(f"bezoar: {error.filename or ''}: {error.strerror or error}", err=True)
+        sys.exit(1)
     except KeyboardInterrupt:
         typer.echo("bezoar: interrupted", err=True)
         sys.exit(130)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from bezoar._errors import BezoarError
+from bezoar._registry import choose
 from bezoar.aggregators import CHUNK_BYTES, Exchange, is_dense
 from bezoar.training._costs import LocalCosts
 from bezoar.training._few_agents import FewAgents
@@ -267,8 +268,19 @@ def _check(problem: Problem, runs: Sequence[Run]) -> None:
     ):
         if found < least:
             raise BezoarError(f"{field}: expected at least {least}, found {found}")
-    unknown = [name for name in problem.metrics if name not in METRICS]
-    if unknown:
-        raise BezoarError(f"metrics: {unknown[0]!r} is not known; allowed: {', '.join(METRICS)}")
-    if problem.dtype not in DTYPES:
-        raise BezoarError(f"dtype: {problem.dtype!r} is not known; allowed: {', '.join(DTYPES)}")
+    for name in problem.metrics:
+        choose("metrics", name, METRICS)
+    choose("dtype", problem.dtype, DTYPES)
+    _check_device(problem.device)
+
+
+def _check_device(name: str) -> None:
+    """Refuse a device that torch does not know or this machine does not have."""
+    try:
+        torch.empty(1, device=name)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise BezoarError(
+            f"device: {name!r} cannot be used here ({reason}); allowed: cpu, and cuda, mps and the "
+            "like where torch finds them"
+        ) from None
