@@ -1,5 +1,6 @@
 """Options that several commands read; light, so that commands without training start fast."""
 
+import os
 from pathlib import Path
 
 from bezoar._errors import BezoarError
@@ -24,7 +25,15 @@ def read_poisoned(text: str) -> int | tuple[int, ...]:
 
 def check_picture(path: Path | None) -> None:
     """Refuse, before anything is computed, a picture that could not be saved."""
-    if path and path.suffix.lower() not in PICTURES:
+    if path is None:
+        return
+    if path.suffix.lower() not in PICTURES:
         raise BezoarError(
             f"plot: expected a name that ends in {', '.join(PICTURES)}, found {str(path)!r}"
         )
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BezoarError(f"plot: cannot make the folder {path.parent}: {error.strerror}") from None
+    if not os.access(path.parent, os.W_OK):
+        raise BezoarError(f"plot: cannot write into the folder {path.parent}")

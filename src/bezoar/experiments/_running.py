@@ -1,5 +1,6 @@
 """From specs to histories: resolving, grouping what can share passes over the data, training."""
 
+import os
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
@@ -8,6 +9,7 @@ from bezoar import aggregators, attacks, data, networks, training
 from bezoar._errors import BezoarError
 from bezoar._seeds import Branch, generator
 from bezoar.experiments._spec import Choice, RunSpec
+from bezoar.models import SoftmaxRegression
 from bezoar.networks import Network
 from bezoar.training import Engine, History, Problem, Run, Workers
 
@@ -41,14 +43,13 @@ def run_all(
         One history a spec, in their order.
     """
     resolved = [_resolve(spec) for spec in specs]
-    groups: dict[Any, list[int]] = {}
-    for place, (shared, _) in enumerate(resolved):
-        groups.setdefault(shared, []).append(place)
-    total = sum(specs[places[0]].iterations for places in groups.values())
+    groups = plan([shared for shared, _ in resolved], [_run_bytes(spec) for spec in specs])
+    total = sum(specs[places[0]].iterations for places in groups)
     done = 0
     histories: dict[int, History] = {}
     with Workers(workers) as pool:
-        for shared, places in groups.items():
+        for places in groups:
+            shared = resolved[places[0]][0]
             engine = Engine(_problem(*shared), [resolved[place][1] for place in places], pool)
 
             def report(iteration: int, metrics: Any, before: int = done) -> None:
@@ -58,6 +59,48 @@ def run_all(
             histories |= zip(places, engine.train(report), strict=True)
             done += specs[places[0]].iterations
     return [histories[place] for place in range(len(specs))]
+
+
+def plan(shared: Sequence[Any], sizes: Sequence[int], memory: int | None = None) -> list[list[int]]:
+    """Which runs are stepped together: those that share everything a pass over the data needs.
+
+    Groups are trained one after the other, each with all workers: side by side they would only
+    compete for the same cores.
+
+    Args:
+        shared: for each run, what it must have in common with the others of its group.
+        sizes: for each run, the bytes it takes in training.
+        memory: the bytes a group may take; a larger one is split. Default: half of the machine's.
+
+    Returns:
+        The runs of each group, by their places.
+    """
+    memory = memory or machine_memory() // 2
+    groups: dict[Any, list[list[int]]] = {}
+    taken: dict[Any, int] = {}
+    for place, (key, size) in enumerate(zip(shared, sizes, strict=True)):
+        if key not in groups or taken[key] + size > memory:
+            groups.setdefault(key, []).append([])
+            taken[key] = 0
+        groups[key][-1].append(place)
+        taken[key] += size
+    return [places for parts in groups.values() for places in parts]
+
+
+def machine_memory() -> int:
+    """The bytes of memory this machine has; 8 GB where it does not tell."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return 8 << 30
+
+
+def _run_bytes(spec: RunSpec) -> int:
+    """Models now and before, the labels' part of gradients, and gradients at the average."""
+    samples = data.load(spec.dataset)
+    parameters = SoftmaxRegression(samples.classes, samples.features)
+    width = 8 if spec.dtype == "float64" else 4
+    return 4 * width * network_of(spec).agents * parameters.classes * parameters.width
 
 
 def network_of(spec: RunSpec) -> Network:
