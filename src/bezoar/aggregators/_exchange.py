@@ -167,9 +167,10 @@ class Exchange:
                 together = same == list(range(same[0], same[-1] + 1))
                 runs = slice(same[0], same[-1] + 1) if together else torch.tensor(same)
                 count = len(same)
-            per_slot = count * messages.shape[-1] * messages.element_size()
             for seats in seat((network,), *self.rule.wiring(), together=False):
-                some = max(1, CHUNK_BYTES // (per_slot * seats.slots))
+                # Inputs and their Gram matrix: the larger of the two counts.
+                per_slot = max(messages.shape[-1] * messages.element_size(), 8 * seats.slots)
+                some = max(1, CHUNK_BYTES // (count * per_slot * seats.slots))
                 for start in range(0, len(seats.agents), some):
                     yield runs, seats.some(start, start + some).to(messages.device)
 

@@ -91,14 +91,12 @@ def _products(values: Tensor, reference: Tensor, map: Map) -> Tensor:
 def central_input(values: Tensor) -> Tensor:
     """``[..., 1, 1]`` which input lies most in the middle, judged by a sample of coordinates.
 
-    A poor choice costs digits, not correctness, as long as the input is finite.
+    It is the one nearest to the inputs' median. A poor choice costs digits, not correctness, as
+    long as the input is finite.
     """
     stride = max(1, values.shape[-1] // SAMPLE)
     sample = values[..., ::stride][..., :SAMPLE].to(torch.float64)
-    distances = (sample.unsqueeze(-2) - sample.unsqueeze(-3)).abs_().amax(-1)
-    distances = distances.nan_to_num_(nan=torch.inf)
-    middle = distances.kthvalue((distances.shape[-1] + 1) // 2, dim=-1).values
-    # Where most inputs are not finite, all are infinitely far from most: still prefer a finite one.
-    alone = torch.isfinite(distances.diagonal(dim1=-2, dim2=-1))
-    middle = middle.masked_fill_(alone & middle.isinf(), torch.finfo(middle.dtype).max)
-    return middle.argmin(-1)[..., None, None]
+    sample = sample.masked_fill_(sample.isinf(), torch.nan)
+    median = sample.mT.nanmedian(-1).values.unsqueeze(-2)
+    apart = (sample - median).abs_().amax(-1)
+    return apart.nan_to_num_(nan=torch.inf).argmin(-1)[..., None, None]
