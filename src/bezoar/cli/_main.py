@@ -93,7 +93,7 @@ def run(
 @app.command()
 def reproduce(
     figures: Annotated[
-        list[str], typer.Argument(help="What to reproduce: fig1, fig9, table1, table2.")
+        list[str], typer.Argument(help="fig1, fig9, table1, table2, theorems, contamination.")
     ],
     out: Annotated[Path, typer.Option(help="Where results go.")] = Path("results"),
     iterations: Annotated[

@@ -6,6 +6,7 @@ from pathlib import Path
 from bezoar import networks, theory
 from bezoar._registry import choose
 from bezoar.cli._screen import console, number, print_table, training_progress
+from bezoar.cli._verify import contamination, theorems
 from bezoar.experiments import Cell, figure_1, network_of, run_all
 from bezoar.report import Panel, look, lower_bound_figure, panels_figure, save_table
 from bezoar.training import History
@@ -143,4 +144,6 @@ FIGURES: dict[str, Maker] = {
     "fig9": _figure_9,
     "table1": _table_1,
     "table2": _table_2,
+    "theorems": theorems,
+    "contamination": contamination,
 }

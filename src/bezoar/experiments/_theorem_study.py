@@ -1,0 +1,124 @@
+"""The runs on which Theorems 1 and 2 are checked, and how fast consensus errors fall."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bezoar import aggregators, attacks, data, networks, theory
+from bezoar._registry import choose
+from bezoar._seeds import Branch, generator
+from bezoar.experiments._verification import Verdict, reduced_mnist, verify
+from bezoar.networks import Network
+from bezoar.training import Engine, Horizon, Problem, Run, Workers, random_quadratics
+
+#: What the agents learn: softmax regression on MNIST, dealt out in three ways, or quadratics.
+OBJECTIVES = {
+    "iid": "MNIST, i.i.d.",
+    "dirichlet": "MNIST, Dirichlet(1)",
+    "by_class": "MNIST, by class",
+    "quadratic": "random strongly convex quadratics",
+}
+
+#: The weighted mean and every rule with a virtual mixing matrix.
+THEOREM_RULES = ("weighted_mean", *theory.MATRIX_OF)
+
+#: Messages of these runs lie 0.1 to 0.3 apart. A threshold that clips many regular inputs makes
+#: ρ approach 1, which Theorem 1 does not cover: with 0.1, by class, ρ is 0.95.
+CLIPPING = 0.3
+
+AGENTS, ITERATIONS = 20, 150
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A verdict and what it is about.
+
+    Attributes:
+        objective: of :data:`OBJECTIVES`.
+        verdict: the run beside its theorem.
+    """
+
+    objective: str
+    verdict: Verdict
+
+
+def theorem_networks(agents: int = AGENTS) -> tuple[Network, ...]:
+    """Two networks that meet the theorems' conditions and one, the fan, that has ``λ > 1``."""
+    return tuple(networks.create(name, agents=agents) for name in ("complete", "two_castle", "fan"))
+
+
+def theorem_study(
+    objectives: Sequence[str] = tuple(OBJECTIVES),
+    wired: Sequence[Network] | None = None,
+    rules: Sequence[str] = THEOREM_RULES,
+    iterations: int = ITERATIONS,
+    workers: int | None = None,
+    clipping: float = CLIPPING,
+) -> list[Checked]:
+    """Hold every rule against its theorem, on several objectives and networks.
+
+    Args:
+        objectives: of :data:`OBJECTIVES`; MNIST is :func:`reduced_mnist`, with labels flipped.
+        wired: networks of one size; by default :func:`theorem_networks`.
+        rules: of :data:`THEOREM_RULES`.
+        iterations: ``K``.
+        workers: how many threads; by default one a core.
+        clipping: the threshold of CC and CG.
+    """
+    wired = theorem_networks() if wired is None else wired
+    flip = attacks.create("label_flip")
+    runs = [Run(network, _rule(rule, clipping), flip) for network in wired for rule in rules]
+    checked = []
+    for objective in objectives:
+        choose("objective", objective, OBJECTIVES)
+        if objective == "quadratic":
+            problem = Problem(None, None, iterations, 1, (), "float64")
+            verdicts = verify(problem, runs, random_quadratics(), workers=workers)
+        else:
+            dataset = reduced_mnist()
+            rng = generator(0, Branch.PARTITION)
+            deal = data.partition(objective)
+            dealt = deal(dataset.train_labels, dataset.classes, wired[0].agents, rng)
+            problem = Problem(dataset, dealt, iterations, 1, (), "float64")
+            verdicts = verify(problem, runs, workers=workers)
+        checked += [Checked(objective, verdict) for verdict in verdicts]
+    return checked
+
+
+def consensus_exponents(
+    network: Network,
+    rules: Sequence[str] = THEOREM_RULES,
+    iterations: Sequence[int] = (64, 128, 256, 512),
+    workers: int | None = None,
+) -> dict[str, float]:
+    """How the largest consensus error of a run falls with ``K`` when ``γ = 1/√K``.
+
+    Theorems 1 and 2 say like ``1/K``. The objective is random quadratics; the clipping thresholds
+    shrink with the step size, as the distances do.
+
+    Args:
+        network: the network; on a complete one there is nothing to fit.
+        rules: of :data:`THEOREM_RULES`.
+        iterations: the values of ``K``, at least two.
+        workers: how many threads; by default one a core.
+
+    Returns:
+        For each rule the slope of the logarithm of the error over that of ``K``.
+    """
+    largest = np.empty((len(iterations), len(rules)))
+    flip = attacks.create("label_flip")
+    with Workers(workers) as pool:
+        for place, total in enumerate(iterations):
+            clipping = CLIPPING * (ITERATIONS / total) ** 0.5
+            runs = [Run(network, _rule(rule, clipping), flip, Horizon()) for rule in rules]
+            problem = Problem(None, None, total, 1, ("consensus_error",), "float64")
+            histories = Engine(problem, runs, pool, random_quadratics()).train()
+            largest[place] = [history["consensus_error"].max() for history in histories]
+    slopes = np.polyfit(np.log(iterations), np.log(largest), 1)[0]
+    return dict(zip(rules, slopes.tolist(), strict=True))
+
+
+def _rule(name: str, clipping: float) -> aggregators.Aggregator:
+    options = {"threshold": clipping} if "clip" in name else {}
+    return aggregators.create(name, **options)
