@@ -108,7 +108,7 @@ def consensus_exponents(
     """
     largest = np.empty((len(iterations), len(rules)))
     flip = attacks.create("label_flip")
-    with Workers(workers) as pool:
+    with Workers(workers) as pool, pool.alone():
         for place, total in enumerate(iterations):
             clipping = CLIPPING * (ITERATIONS / total) ** 0.5
             runs = [Run(network, _rule(rule, clipping), flip, Horizon()) for rule in rules]

@@ -132,7 +132,7 @@ def learning_errors(
     made = [aggregators.create(rule) for rule in rules]
     flip, schedule = attacks.create("label_flip"), Constant(STEP)
     errors: dict[tuple[int, int], tuple[float, float]] = {}
-    with Workers(workers) as pool:
+    with Workers(workers) as pool, pool.alone():
         for agents in sorted({network.agents for network in networks}):
             cells = [
                 (place, number)

@@ -138,18 +138,17 @@ def verify(
         _check(run)
     timed = [replace(run, schedule=Horizon()) for run in runs]
     problem = replace(problem, every=1, metrics=("gradient_norm", "consensus_error"))
-    with Workers(workers) as pool:
+    with Workers(workers) as pool, pool.alone():
         engine = Engine(problem, timed, pool, make_costs)
         lipschitz = smoothness if smoothness is not None else _smoothness(engine.costs, problem)
         watch = _Watch(engine, lipschitz)
         histories = engine.train(observe=watch.observe)
         watch.finish()
     verdicts = []
+    gap_of = _InitialGap(engine.costs, problem)
     for run, history in zip(timed, histories, strict=True):
         place = next(i for i, other in enumerate(engine.runs) if other is run)
-        gap = initial_gap
-        if gap is None:
-            gap = _initial_gap(engine.costs, problem, run.network, place)
+        gap = gap_of(run.network, place) if initial_gap is None else initial_gap
         found = {
             "smoothness": lipschitz,
             "heterogeneity": float(watch.heterogeneity[place]),
@@ -336,23 +335,35 @@ def _smoothness(costs: LocalCosts, problem: Problem) -> float:
     )
 
 
-def _initial_gap(costs: LocalCosts, problem: Problem, network: Network, run: int) -> float:
-    if isinstance(costs, QuadraticCosts):
-        return costs.initial_gap(run, network.regular)
-    samples, partition = _softmax("initial_gap", problem)
-    assert problem.dataset is not None
-    held = [partition.samples(agent) for agent in network.regular]
-    order = np.concatenate(held)
-    weights = np.concatenate([np.full(len(own), 1 / (len(held) * len(own))) for own in held])
-    lowest = theory.softmax_infimum(
-        samples[order],
-        problem.dataset.train_labels[order],
-        weights,
-        classes=problem.dataset.classes,
-        iterations=200,
-    )
-    # Everyone starts at zero, where all classes are equally likely.
-    return float(np.log(problem.dataset.classes)) - lowest.lower
+class _InitialGap:
+    """``f(x⁰) − f*`` of a run; that of softmax regression is found once for the same agents."""
+
+    def __init__(self, costs: LocalCosts, problem: Problem) -> None:
+        self._costs, self._problem = costs, problem
+        self._known: dict[tuple[int, ...], float] = {}
+
+    def __call__(self, network: Network, run: int) -> float:
+        if isinstance(self._costs, QuadraticCosts):
+            return self._costs.initial_gap(run, network.regular)
+        if network.regular not in self._known:
+            self._known[network.regular] = self._of_softmax(network.regular)
+        return self._known[network.regular]
+
+    def _of_softmax(self, regular: Sequence[int]) -> float:
+        samples, partition = _softmax("initial_gap", self._problem)
+        assert self._problem.dataset is not None
+        held = [partition.samples(agent) for agent in regular]
+        order = np.concatenate(held)
+        weights = np.concatenate([np.full(len(own), 1 / (len(held) * len(own))) for own in held])
+        lowest = theory.softmax_infimum(
+            samples[order],
+            self._problem.dataset.train_labels[order],
+            weights,
+            classes=self._problem.dataset.classes,
+            iterations=200,
+        )
+        # Everyone starts at zero, where all classes are equally likely.
+        return float(np.log(self._problem.dataset.classes)) - lowest.lower
 
 
 def _softmax(field: str, problem: Problem) -> tuple[Floats, data.Partition]:

@@ -1,0 +1,147 @@
+"""Quadratic local costs: what the engine trains, beside plain formulas."""
+
+import numpy as np
+import pytest
+import torch
+
+from bezoar import BezoarError, aggregators, attacks, networks, theory, training
+
+
+def runs_of(rules, network):
+    flip = attacks.create("label_flip")
+    return [training.Run(network, aggregators.create(r), flip, training.Horizon()) for r in rules]
+
+
+def problem(iterations, metrics=()):
+    return training.Problem(None, None, iterations, 1, tuple(metrics), "float64")
+
+
+@pytest.fixture
+def random_costs():
+    rng = np.random.default_rng(0)
+    root = rng.standard_normal((2, 3, 4, 4))
+    curvatures = root @ root.swapaxes(-1, -2)
+    minima = rng.standard_normal((2, 3, 4))
+    start = rng.standard_normal(4)
+    return curvatures, minima, start, training.QuadraticCosts.around(curvatures, minima, start)
+
+
+def test_gradients_and_costs(random_costs):
+    curvatures, minima, start, costs = random_costs
+    models = costs.start()
+    assert models.shape == (2, 3, 4)
+    assert np.array_equal(models[1, 2], start)
+    common = torch.randn(2, 4, dtype=torch.float64)
+    gradients, values = costs.gradients_at(common, models)
+    for run in range(2):
+        for agent in range(3):
+            apart = common[run].numpy() - minima[run, agent]
+            slope = curvatures[run, agent] @ apart
+            np.testing.assert_allclose(gradients[run, agent], slope, atol=1e-10)
+            np.testing.assert_allclose(values[run, agent], 0.5 * apart @ slope, atol=1e-10)
+
+
+def test_a_step_with_weight_decay(random_costs):
+    curvatures, minima, start, costs = random_costs
+    models = costs.start()
+    steps, decay = torch.tensor([0.1, 0.2]).double(), torch.tensor([0.0, 0.5]).double()
+    costs.descend(models, steps, decay)
+    for run in range(2):
+        slope = curvatures[run, 1] @ (start - minima[run, 1]) + float(decay[run]) * start
+        np.testing.assert_allclose(models[run, 1], start - float(steps[run]) * slope, atol=1e-10)
+
+
+def test_constants(random_costs):
+    curvatures, minima, start, costs = random_costs
+    assert costs.smoothness == pytest.approx(np.linalg.eigvalsh(curvatures).max())
+    regular = [0, 2]
+    mean = curvatures[1, regular].mean(axis=0)
+    pull = np.einsum("wij,wj->i", curvatures[1, regular], minima[1, regular]) / 2
+    lowest = np.linalg.solve(mean, pull)
+
+    def cost(x):
+        apart = x - minima[1, regular]
+        return 0.5 * np.einsum("wi,wij,wj->", apart, curvatures[1, regular], apart) / 2
+
+    assert costs.initial_gap(1, regular) == pytest.approx(cost(start) - cost(lowest))
+
+
+def test_a_cost_that_is_not_bounded_below():
+    flat = training.QuadraticCosts(np.diag([1.0, 0.0]), np.array([[[1.0, 1.0]]]))
+    assert flat.initial_gap(0, [0]) == np.inf
+    bounded = training.QuadraticCosts(np.diag([1.0, 0.0]), np.array([[[1.0, 0.0]]]))
+    assert bounded.initial_gap(0, [0]) == pytest.approx(0.5)
+    saddle = training.QuadraticCosts(np.diag([1.0, -1.0]), np.zeros((1, 1, 2)))
+    assert saddle.initial_gap(0, [0]) == np.inf
+
+
+def test_random_quadratics_differ_between_runs_only_at_poisoned_agents():
+    network = networks.complete(6)
+    runs = runs_of(["mean"], network) + runs_of(["mean"], network.with_poisoned({1, 5}))
+    costs = training.random_quadratics(4, smoothness=2.0, convexity=0.5, seed=3)(runs)
+    assert costs.smoothness == pytest.approx(2.0)
+    common = torch.zeros(2, 4, dtype=torch.float64)
+    gradients, _ = costs.gradients_at(common, costs.start())
+    same = (gradients[0] == gradients[1]).all(-1).tolist()
+    assert same == [True, False, True, True, True, True]
+    # Agent 5 is poisoned in both, 1 in the second alone: its minimum is on the other side of zero.
+    np.testing.assert_allclose(gradients[1, 1], -gradients[0, 1])
+    again = training.random_quadratics(4, smoothness=2.0, convexity=0.5, seed=3)(runs[:1])
+    assert torch.equal(again.gradients_at(common[:1], again.start())[0][0], gradients[0])
+
+
+def test_alike_quadratics_have_one_heterogeneity():
+    runs = runs_of(["weighted_mean"], networks.complete(6))
+    metrics = ("heterogeneity", "disturbance")
+    with training.Workers(1) as pool:
+        make = training.random_quadratics(alike=True)
+        [history] = training.Engine(problem(20, metrics), runs, pool, make).train()
+    for name in metrics:
+        np.testing.assert_allclose(history[name], history[name][0], rtol=1e-9)
+
+
+@pytest.mark.parametrize("rule", ["trimmed_mean", "faba", "ios"])
+@pytest.mark.parametrize(("R", "P"), [(4, 4), (7, 5), (4, 5), (5, 2)])
+def test_the_engine_cannot_tell_the_instances_of_theorem_3_apart(rule, R, P):
+    instances = theory.lower_bound_instances(R, P, 2.0, 3.0, 1.5)
+    found = []
+    with training.Workers(1) as pool:
+        for instance in (0, 1):
+            make = training.lower_bound_costs(instances, instance, start=[0.3, -0.8])
+            runs = runs_of([rule], instances.network)
+            metrics = ("gradient_norm", "training_loss")
+            engine = training.Engine(problem(30, metrics), runs, pool, make)
+            [history] = engine.train()
+            gap = engine.costs.initial_gap(0, instances.network.regular)
+            lowest = history["training_loss"][0] - gap
+            assert lowest == pytest.approx(instances.infimum(instance))
+            found.append(history)
+    regular = list(instances.network.regular)
+    first, second = (history.models[regular] for history in found)
+    assert torch.allclose(first, second, atol=1e-12)
+    worse = max(float(history["gradient_norm"][1:].mean()) for history in found)
+    assert worse >= instances.sharp_bound * (1 - 1e-12)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"pulls": np.zeros((2, 3))}, r"pulls: expected the shape \[runs, agents, D\]"),
+        ({"curvatures": np.eye(3)}, "curvatures: expected a shape that broadcasts to"),
+        ({"curvatures": [[0.0, 1.0], [0.0, 0.0]]}, "curvatures: expected symmetric"),
+        ({"curvatures": np.full((2, 2), np.nan)}, "curvatures: expected finite numbers"),
+        ({"constants": np.zeros(5)}, "constants: expected a shape that broadcasts to"),
+        ({"start": [0.0]}, "start: expected 2 numbers"),
+    ],
+)
+def test_costs_that_cannot_be_are_refused(change, message):
+    arguments = {"curvatures": np.eye(2), "pulls": np.zeros((1, 3, 2))} | change
+    with pytest.raises(BezoarError, match=message):
+        training.QuadraticCosts(**arguments)
+
+
+def test_quadratics_that_cannot_be_are_refused():
+    with pytest.raises(BezoarError, match="convexity: expected 0 < convexity ≤ smoothness"):
+        training.random_quadratics(convexity=2.0)
+    with pytest.raises(BezoarError, match="minima: expected the shape"):
+        training.QuadraticCosts.around(np.eye(2), np.zeros(2))
