@@ -69,11 +69,14 @@ def topology_figure(path: str | Path, study: TopologyStudy) -> Path:
     return path
 
 
-#: The theory's learning errors, see :func:`bezoar.experiments.topology_study`.
-_MEAN: Callable[[LearningError], float] = lambda found: found.delta**2  # noqa: E731
-_ROBUST: Callable[[LearningError], float] = lambda found: (  # noqa: E731
-    (found.delta_max / (1 - found.delta_max)) ** 2
-)
+def _mean_error(found: LearningError) -> float:
+    """The weighted mean's error, see :func:`bezoar.experiments.topology_study`."""
+    return found.delta**2
+
+
+def _robust_error(found: LearningError) -> float:
+    """The same of a rule that follows majorities."""
+    return (found.delta_max / (1 - found.delta_max)) ** 2
 
 
 def _plot(
@@ -83,8 +86,8 @@ def _plot(
     first = [found for found in errors if found.rule == rules[0]]
     places = [rate(found) for found in first]
     for theory, style, colour, label in (
-        (_MEAN, "-", look("weighted_mean").colour, "theory: δ²"),
-        (_ROBUST, "--", "#444444", "theory: (δ_max/(1−δ_max))²"),
+        (_mean_error, "-", look("weighted_mean").colour, "theory: δ²"),
+        (_robust_error, "--", "#444444", "theory: (δ_max/(1−δ_max))²"),
     ):
         values = [theory(found) for found in first]
         axes.plot(places, values, style, color=colour, linewidth=1.3, label=label, zorder=1)
