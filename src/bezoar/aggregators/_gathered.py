@@ -13,6 +13,9 @@ from bezoar.aggregators._seats import Seats
 #: Bytes of gathered messages sorted at a time; a block of them stays in the cache.
 RANK_BYTES = 4 << 20
 
+#: The share of an extreme that a result must reach for the extreme to be subtracted from a sum.
+CANCELS = 1e-7
+
 
 def neighbourhood(seats: Seats, finite: Tensor, **products: Tensor) -> Neighbourhood:
     if "gram" in products:
@@ -149,8 +152,8 @@ def _drop_extremes(values: Tensor, drops: Tensor, out: Tensor) -> bool:
     """The mean without the largest and the smallest value, from their sum; or refuse.
 
     Subtracting from a sum cancels where what is subtracted outweighs what remains. In float64 that
-    is harmless up to a factor of a hundred million against float32 values; beyond, the values
-    must be sorted.
+    is harmless while the extremes are within ten million times the mean size of the result;
+    beyond, the values must be sorted.
 
     Args:
         values: ``[slots, runs, seats, width]``, float32; refused if not finite.
@@ -168,8 +171,11 @@ def _drop_extremes(values: Tensor, drops: Tensor, out: Tensor) -> bool:
     total.addcmul_(largest.double(), drops, value=-1).addcmul_(smallest.double(), drops, value=-1)
     total /= len(values) - 2 * drops
     out.copy_(total)
-    outer = torch.maximum(largest.amax(), -smallest.amin())
-    return bool(1e-8 * outer <= torch.maximum(out.amax(), -out.amin()))
+    # Seat by seat, for a seat that keeps large values must not vouch for one that drops them.
+    outer = torch.maximum(largest.amax(-1), -smallest.amin(-1))
+    size = total.abs_().mean(-1)
+    harmless = (CANCELS * outer <= size) | ((drops.squeeze(-1) == 0) & size.isfinite())
+    return bool(harmless.all())
 
 
 def _average_ranks(ordered: list[Tensor], ranks: Tensor, out: Tensor) -> None:

@@ -1,0 +1,49 @@
+"""Ways of computing that are taken for speed give what the plain ways give."""
+
+import numpy as np
+import pytest
+import torch
+from aggregator_reference import aggregate
+
+from bezoar import aggregators, networks
+from bezoar.aggregators import _gram
+
+NETWORK = networks.two_castle()  # agent 9 does not hear the poisoned agent 4 and drops nothing
+
+
+def messages(seed=0, length=500):
+    return torch.randn(10, length, generator=torch.Generator().manual_seed(seed))
+
+
+@pytest.mark.parametrize("outlier", [1.0, 1e4, 1e6, 1e8, 1e10, 1e20, 1e30, -1e30])
+@pytest.mark.parametrize("sender", [4, 9])
+@pytest.mark.parametrize("large_coordinate", [False, True])
+def test_an_extreme_is_dropped_without_a_trace(outlier, sender, large_coordinate):
+    """Whatever large values others, or other coordinates, have kept."""
+    sent = messages()
+    sent[sender, 7] = outlier
+    if large_coordinate:
+        sent[:, 400] *= 1e6
+    found = aggregators.create("trimmed_mean")(sent, NETWORK).double().numpy()
+    expected, _ = aggregate("trimmed_mean", sent.numpy(), NETWORK)
+    drops = [agent for agent in range(10) if agent != 9]
+    assert np.abs(found[drops, 7] - expected[drops, 7]).max() < 1e-5
+    assert np.allclose(found[:, :300], expected[:, :300], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["faba", "ios", "centered_clipping", "clipped_gossip", "rfa"])
+def test_long_float32_messages_give_what_short_ones_do(monkeypatch, name):
+    sent = messages(1, 20_000) + 5
+    short = aggregators.create(name)(sent, NETWORK)
+    monkeypatch.setattr(_gram, "SPAN", 3_000)
+    long = aggregators.create(name)(sent, NETWORK)
+    assert torch.allclose(short, long, atol=1e-4)
+
+
+def test_inner_products_of_long_messages(monkeypatch):
+    sent = messages(2, 20_000) * 1e-3 + 100
+    exact = _gram.gram(sent)
+    monkeypatch.setattr(_gram, "SPAN", 3_000)
+    assert torch.allclose(_gram.gram(sent), exact, rtol=1e-5, atol=1e-6 * float(exact.max()))
+    wide = sent.double()
+    assert torch.allclose(_gram.gram(wide), exact, rtol=1e-12)
