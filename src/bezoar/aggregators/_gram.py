@@ -31,8 +31,9 @@ def gram(values: Tensor, map: Map = map) -> Tensor:
     Distances between inputs follow from inner products by subtraction. Where the inputs agree to
     many digits that cancels, so one of the inputs is subtracted from all of them first; in
     float64, where the difference of two float32 numbers is exact (but messages beyond
-    :data:`SPAN` are multiplied in their own type, and added up in float64). The reference is an input
-    rather than the mean because one huge input would drag the mean away from all the others.
+    :data:`SPAN` are multiplied in their own type, and added up in float64). The reference
+    is an input rather than the mean because one huge input would drag the mean away from all
+    the others.
 
     Args:
         values: ``[..., n, D]``.
