@@ -1,0 +1,114 @@
+"""What was reproduced, as a file beside its pictures: what the HTML report is made from."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from bezoar._errors import BezoarError
+
+#: The name of the file in the folder of a figure or table.
+SUMMARY = "summary.json"
+
+FORMAT = 1
+
+Verdict = Literal["holds", "does not hold", "undecided"]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Image(_Part):
+    """A picture beside the summary, and what it shows for those who cannot see it."""
+
+    file: str
+    alt: str
+
+
+class Table(_Part):
+    """A table, its cells as they are printed."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+class JudgedClaim(_Part):
+    """A claim of the paper with what was measured.
+
+    Attributes:
+        text: the claim, in one sentence.
+        verdict: whether it holds here.
+        measured: the numbers it was judged by, in one sentence.
+        margins: by how much it holds, a number a seed; negative where it does not.
+        resolution: a margin nearer to zero than this decides nothing.
+    """
+
+    text: str
+    verdict: Verdict
+    measured: str
+    margins: tuple[float, ...]
+    resolution: float
+
+
+class Curve(_Part):
+    """A run in the store that the figure shows.
+
+    Attributes:
+        key: the run's name in the store.
+        panel: the title of the panel it belongs to; runs of different seeds share it.
+        rule: the aggregator's name, or ``"baseline"``.
+    """
+
+    key: str
+    panel: str
+    rule: str
+
+
+class Summary(_Part):
+    """A figure or table that was reproduced.
+
+    Attributes:
+        name: as given to ``bezoar reproduce``, and the folder's name.
+        title: a heading.
+        caption: what to see.
+        command: what reproduces it.
+        images, data: files beside the summary.
+    """
+
+    format: Literal[1] = FORMAT
+    name: str
+    title: str
+    caption: str
+    command: str
+    images: tuple[Image, ...] = ()
+    data: tuple[str, ...] = ()
+    tables: tuple[Table, ...] = ()
+    claims: tuple[JudgedClaim, ...] = ()
+    curves: tuple[Curve, ...] = ()
+
+    def save(self, folder: Path) -> Path:
+        """Write it into the folder, aside first, so that no half-written one is left behind."""
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / SUMMARY
+        aside = path.with_name(f".{SUMMARY}.part")
+        aside.write_text(self.model_dump_json(indent=2) + "\n", encoding="utf-8")
+        return aside.replace(path)
+
+    @classmethod
+    def load(cls, folder: Path) -> "Summary":
+        """Read the summary in a folder."""
+        path = folder / SUMMARY
+        try:
+            return cls.model_validate_json(path.read_text(encoding="utf-8"))
+        except ValidationError as error:
+            problem = error.errors()[0]
+            where = ".".join(str(part) for part in problem["loc"])
+            raise BezoarError(f"{path}: {where}: {problem['msg']}") from None
+
+
+def summaries(results: Path) -> Sequence[Summary]:
+    """Every summary in the folders under a folder of results, by name."""
+    return [Summary.load(path.parent) for path in sorted(results.glob(f"*/{SUMMARY}"))]
