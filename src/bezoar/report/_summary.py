@@ -44,6 +44,7 @@ class JudgedClaim(_Part):
         measured: the numbers it was judged by, in one sentence.
         margins: by how much it holds, a number a seed; negative where it does not.
         resolution: a margin nearer to zero than this decides nothing.
+        paper: where the paper says so.
     """
 
     text: str
@@ -51,6 +52,7 @@ class JudgedClaim(_Part):
     measured: str
     margins: tuple[float, ...]
     resolution: float
+    paper: str = ""
 
 
 class Curve(_Part):
