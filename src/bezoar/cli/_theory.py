@@ -1,8 +1,7 @@
 """``bezoar theory``: what the theory says of a network, on one page and without torch."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
-from math import inf, isfinite
+from math import isfinite
 from typing import Any
 
 from bezoar import networks, theory
@@ -22,9 +21,6 @@ LABELS = {
     "ios": "IOS",
     "rfa": "RFA",
 }
-
-#: Matrix entries to look at in search of the worst placement: a second or two.
-EFFORT = 4_000_000
 
 #: Agents that are listed by number.
 LISTED = 8
@@ -51,57 +47,10 @@ def theory_report(network: Network, rules: Sequence[dict[str, Any]] = ()) -> dic
         rules: the rules asked about, with ``aggregator``, ``mixing`` (``None`` if any will do)
             and ``impossible``; by default all of Table I.
     """
-    mixing = _common_mixing(rules)
-    rates = theory.contamination(network)
-    connected = {kind: theory.connectivity(network, kind, mixing) for kind in theory.KINDS}
-    gap = theory.mixing_gap(network, mixing)
-    asked = {rule["aggregator"] for rule in rules} or set(LABELS)
-    orders = [
-        asdict(row) | {"room": _room(connected[row.matrix].lam)}
-        for row in theory.contraction_orders(rates.delta_max)
-        if row.aggregator in asked
-    ]
-    count = min(max(1, len(network.poisoned)), network.agents - 1)
-    worst = [theory.worst_contamination(network, count)] if count else []
-    worst += [
-        theory.worst_connectivity(network, count, kind, mixing, EFFORT)
-        for kind in theory.KINDS
-        if count
-    ]
-    now = [rates.delta_max, *(connected[kind].lam for kind in theory.KINDS)]
-    report: dict[str, Any] = {
-        "network": network.name,
-        "agents": network.agents,
-        "edges": network.adjacency.nnz // 2,
-        "poisoned": list(network.poisoned),
-        "mixing": mixing,
-        "delta": rates.delta,
-        "delta_max": rates.delta_max,
-        "delta_max_agent": rates.agent,
-        "connectivity": {
-            kind: {
-                "lambda": found.lam,
-                "beta": found.beta,
-                "components": found.components,
-                "lambda_below_one": found.lam < 1,
-                "room_for_rho": _room(found.lam),
-            }
-            for kind, found in connected.items()
-        },
-        "weighted_mean": {
-            "lambda_prime": gap,
-            "lambda_prime_below_one": gap < 1,
-            "iterations_over_smoothness_squared": _iterations(gap),
-        },
-        "table_1": orders,
-        "table_2": [asdict(row) for row in theory.learning_error_orders(rates)],
-        "rules": list(rules),
-        "worst_placement": [
-            {**asdict(found), "gap": found.gap, "now": value, "agents": count}
-            for found, value in zip(worst, now, strict=False)
-        ],
-    }
-    return report | {"verdict": _verdict(report)}
+    asked = {rule["aggregator"] for rule in rules}
+    found = theory.overview(network, _common_mixing(rules), asked)
+    last = {key: found.pop(key) for key in ("worst_placement", "verdict")}
+    return found | {"rules": list(rules)} | last
 
 
 def _choice(field: str, text: str) -> tuple[str, dict[str, Any]]:
@@ -133,54 +82,6 @@ def _common_mixing(rules: Sequence[dict[str, Any]]) -> str:
             f"aggregator: expected one mixing matrix for all rules, found {' and '.join(asked)}"
         )
     return asked[0] if asked else "metropolis"
-
-
-def _room(lam: float) -> float:
-    """What Theorem 1 leaves for ``ρ``: ``(1−λ)/4``, nothing where ``λ ≥ 1``."""
-    return max(0.0, (1 - lam) / 4)
-
-
-def _iterations(gap: float) -> float:
-    """The least ``K/L²`` of Theorem 2."""
-    return max(24 * (gap / (1 - gap)) ** 2, 1.0) if gap < 1 else inf
-
-
-def _verdict(report: dict[str, Any]) -> str:
-    """In one sentence, the weighted mean against robust rules."""
-    delta, delta_max = report["delta"], report["delta_max"]
-    if not report["poisoned"]:
-        return (
-            "Nobody is poisoned, so there is nothing to guard against: the weighted mean's error "
-            "vanishes as K grows, on any connected network."
-        )
-    connected = report["connectivity"].values()
-    fitting = [kind for kind, found in report["connectivity"].items() if found["lambda_below_one"]]
-    if not fitting:
-        pieces = max(found["components"] for found in connected)
-        reason = f"the regular agents fall into {pieces} pieces" if pieces > 1 else "λ ≥ 1"
-        guarantee = f"robust rules have no guarantee here ({reason})"
-    else:
-        guarantee = (
-            f"robust rules are covered only while their ρ stays below "
-            f"{max(found['room_for_rho'] for found in connected):.3g}"
-        )
-    if delta_max > delta * (1 + 1e-12):
-        times = f"{(delta_max / delta) ** 2:.3g}"
-        return (
-            f"With very different local data (A = Θ(ξ)) the weighted mean has the smaller error, "
-            f"of order δ²ξ² against δ_max²ξ², {times} times less than the best majority-dominant "
-            f"rule, and {guarantee}."
-        )
-    if delta > delta_max * (1 + 1e-12):
-        times = f"{(delta / delta_max) ** 2:.3g} times" if delta_max else "beyond all measure"
-        return (
-            f"The best majority-dominant rule has the smaller order of error here, δ_max²ξ² "
-            f"against δ²ξ² of the weighted mean ({times} less), but {guarantee}."
-        )
-    return (
-        f"δ = δ_max: the weighted mean and the best majority-dominant rule have errors of the "
-        f"same order when A = Θ(ξ), the weighted mean without any condition on ρ; {guarantee}."
-    )
 
 
 def _settled(value: float) -> float:

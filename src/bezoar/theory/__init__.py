@@ -22,6 +22,7 @@ from bezoar.theory._majority import (
     check_majority_dominance,
 )
 from bezoar.theory._mixing_gap import mixing_gap
+from bezoar.theory._overview import overview
 from bezoar.theory._placement import WorstPlacement, worst_connectivity, worst_contamination
 from bezoar.theory._softmax import SoftmaxInfimum, softmax_infimum, softmax_smoothness
 from bezoar.theory._theorems import Condition, Guarantee, Term, robust_bound, weighted_mean_bound
@@ -58,6 +59,7 @@ __all__ = [
     "lower_bound_instances",
     "measured_contraction",
     "mixing_gap",
+    "overview",
     "perron_vector",
     "robust_bound",
     "softmax_infimum",
