@@ -3,6 +3,7 @@
 from typing import Any
 
 from bezoar import _registry
+from bezoar.training._checkpoint import Checkpoint
 from bezoar.training._costs import LocalCosts
 from bezoar.training._engine import DTYPES, Engine, History, State
 from bezoar.training._metrics import METRICS
@@ -15,6 +16,7 @@ __all__ = [
     "DTYPES",
     "METRICS",
     "SCHEDULES",
+    "Checkpoint",
     "Constant",
     "Engine",
     "History",

@@ -14,6 +14,7 @@ from torch import Tensor
 from bezoar._errors import BezoarError
 from bezoar._registry import choose
 from bezoar.aggregators import CHUNK_BYTES, Exchange, is_dense
+from bezoar.training._checkpoint import Checkpoint, Taken, subject_of
 from bezoar.training._costs import LocalCosts
 from bezoar.training._few_agents import FewAgents
 from bezoar.training._many_agents import ManyAgents
@@ -176,6 +177,8 @@ class Engine:
         self,
         progress: Callable[[int, dict[str, Tensor]], Any] | None = None,
         observe: Observer | None = None,
+        start: Checkpoint | None = None,
+        keep: Callable[[Checkpoint], Any] | None = None,
     ) -> list[History]:
         """Run all iterations.
 
@@ -183,16 +186,30 @@ class Engine:
             progress: called after every iteration with its number and the latest metrics.
             observe: called after every exchange with the iteration's number, what the agents sent
                 and what they made of it, both ``[runs, agents, …]`` in the order of :attr:`runs`.
+            start: where an earlier training of the same runs stood; the results are the same, to
+                the last bit, as if it had never stopped.
+            keep: called after every iteration with where training stands. That costs nothing:
+                what it is given is valid until it returns, and is worth writing now and then.
 
         Returns:
             One history a run, in the order the runs were given.
         """
+        subject = subject_of(self.problem, self.runs)
         state = self.start()
-        taken = [(0, self.measure(state))]
+        taken: list[Taken]
+        if start is None:
+            taken = [(0, self.measure(state))]
+        else:
+            start.check(subject, state.models)
+            # Into fresh memory: how a file's content is aligned could decide last bits.
+            state = State(start.iteration, state.models.copy_(start.models))
+            taken = list(start.taken)
         while state.iteration < self.problem.iterations:
             state = self.step(state, observe)
             if self._is_measured(state.iteration):
                 taken.append((state.iteration, self.measure(state)))
+            if keep is not None:
+                keep(Checkpoint(state.iteration, state.models, taken, subject))
             if progress is not None:
                 progress(state.iteration, taken[-1][1])
         return self._histories(state, taken)
@@ -200,7 +217,7 @@ class Engine:
     def _is_measured(self, iteration: int) -> bool:
         return iteration % self.problem.every == 0 or iteration == self.problem.iterations
 
-    def _histories(self, state: State, taken: list[tuple[int, dict[str, Tensor]]]) -> list[History]:
+    def _histories(self, state: State, taken: Sequence[Taken]) -> list[History]:
         iterations = np.array([iteration for iteration, _ in taken], dtype=np.int64)
         vectors = self.costs.vectors(state.models).cpu()
         histories: list[History | None] = [None] * len(self.runs)

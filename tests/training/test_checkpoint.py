@@ -1,0 +1,257 @@
+import os
+
+import numpy as np
+import pytest
+import torch
+
+from bezoar import BezoarError, aggregators, attacks, networks, training
+from bezoar.training import Checkpoint, Engine, Run, Workers, _engine
+
+#: Every attack, and one that leaves some labels alone.
+ATTACKS = [attacks.create(name) for name in attacks.ATTACKS]
+ATTACKS.append(attacks.create("dynamic_label_flip", fraction=0.5))
+
+
+@pytest.fixture(params=["few agents", "many agents"])
+def way(request, monkeypatch):
+    """Make engines compute in one of their two ways, whatever the number of samples."""
+    monkeypatch.setattr(_engine, "FEW_SAMPLES", 0 if request.param == "few agents" else 1 << 30)
+    return {"few agents": "FewAgents", "many agents": "ManyAgents"}[request.param]
+
+
+def all_rules(attack, network=None, **options):
+    return [
+        Run(network or networks.fan(), aggregators.create(rule), attack, **options)
+        for rule in aggregators.AGGREGATORS
+    ]
+
+
+def interrupted(problem, runs, path, at):
+    """Train, keeping a checkpoint of one iteration in a file."""
+
+    def keep(checkpoint):
+        if checkpoint.iteration == at:
+            checkpoint.save(path)
+
+    with Workers(2) as pool:
+        return Engine(problem, runs, pool).train(keep=keep)
+
+
+def resumed(problem, runs, path, make=Engine):
+    """Train on from a file with an engine and threads that have seen nothing before."""
+    with Workers(1) as pool:
+        return make(problem, runs, pool).train(start=Checkpoint.load(path))
+
+
+def same_bits(left, right):
+    assert len(left) == len(right)
+    for one, other in zip(left, right, strict=True):
+        assert one.models.numpy().tobytes() == other.models.numpy().tobytes()
+        assert one.iterations.tolist() == other.iterations.tolist()
+        assert one.metrics.keys() == other.metrics.keys()
+        for name in one.metrics:
+            assert one[name].tobytes() == other[name].tobytes(), name
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("attack", ATTACKS, ids=repr)
+def test_the_same_bits_as_without_interruption(problem, way, attack, dtype, tmp_path):
+    """Every rule, attack and type, in both ways of computing, on dense and sparse networks."""
+    shared = problem(dtype=dtype, iterations=5, every=2)
+    runs = all_rules(attack) + all_rules(attack, networks.line(10, {4}), weight_decay=0.01)
+    path = tmp_path / "checkpoint"
+    expected = interrupted(shared, runs, path, at=3)
+    same_bits(resumed(shared, runs, path), expected)
+
+
+@pytest.mark.parametrize("at", range(1, 8))
+def test_from_any_iteration(problem, way, at, tmp_path):
+    """Also between measurements, at one, after the last; and the poison share is not lost."""
+    shared = problem(dtype="float32", iterations=7, every=3)
+    runs = [
+        Run(networks.two_castle(), aggregators.create(rule), attack, seed=seed)
+        for rule in ("ios", "trimmed_mean", "lfighter", "rfa")
+        for seed, attack in enumerate(ATTACKS)
+    ]
+    path = tmp_path / "checkpoint"
+    expected = interrupted(shared, runs, path, at=at)
+    same_bits(resumed(shared, runs, path), expected)
+    assert Checkpoint.load(path).iteration == at
+
+
+def test_interrupted_again_and_again(problem, way, workers, tmp_path):
+    """One iteration in a life, a life in every iteration."""
+    shared = problem(dtype="float32", iterations=6, every=2)
+    runs = all_rules(ATTACKS[1])
+    path = tmp_path / "checkpoint"
+
+    class DiedError(Exception):
+        pass
+
+    def die(checkpoint):
+        checkpoint.save(path)
+        raise DiedError
+
+    for _ in range(6):
+        start = Checkpoint.load(path) if path.exists() else None
+        with pytest.raises(DiedError):
+            Engine(shared, runs, workers).train(start=start, keep=die)
+    same_bits(resumed(shared, runs, path), Engine(shared, runs, workers).train())
+
+
+def test_an_engine_that_has_trained_before_carries_nothing_over(problem, way, workers, tmp_path):
+    shared = problem(dtype="float32", iterations=5)
+    runs = all_rules(ATTACKS[1])
+    path = tmp_path / "checkpoint"
+    expected = interrupted(shared, runs, path, at=2)
+    engine = Engine(shared, runs, workers)
+    assert type(engine.costs).__name__ == way
+    engine.train()
+    same_bits(engine.train(start=Checkpoint.load(path)), expected)
+    same_bits(engine.train(), expected)
+
+
+def test_runs_that_diverged_and_costs_without_data(problem, workers, tmp_path):
+    path = tmp_path / "checkpoint"
+    shared = problem(dtype="float32", iterations=6, every=1)
+    wild = Run(
+        networks.fan(),
+        aggregators.create("weighted_mean"),
+        ATTACKS[0],
+        schedule=training.schedule("constant", scale=1e38),
+    )
+    runs = [wild, *all_rules(ATTACKS[0])]
+    expected = interrupted(shared, runs, path, at=4)
+    assert expected[0].diverged
+    same_bits(resumed(shared, runs, path), expected)
+
+    plain = training.Problem(None, None, 6, 2, ("gradient_norm", "consensus_error"), "float64")
+    costs = training.random_quadratics(5)
+    runs = all_rules(ATTACKS[0])[:7]  # all but LFighter, which needs an output layer
+
+    def keep(checkpoint):
+        if checkpoint.iteration == 3:
+            checkpoint.save(path)
+
+    expected = Engine(plain, runs, workers, costs).train(keep=keep)
+    again = resumed(plain, runs, path, lambda *given: Engine(*given, costs))
+    same_bits(again, expected)
+
+
+@pytest.mark.parametrize("names", [(), ("consensus_error",)])
+def test_no_metrics_or_few(problem, tmp_path, names):
+    shared = problem(iterations=4, metrics=names)
+    runs = all_rules(ATTACKS[0])
+    path = tmp_path / "checkpoint"
+    expected = interrupted(shared, runs, path, at=2)
+    same_bits(resumed(shared, runs, path), expected)
+
+
+def test_progress_goes_on_counting(problem, workers, tmp_path):
+    shared = problem(iterations=5)
+    runs = all_rules(ATTACKS[0])[:2]
+    path = tmp_path / "checkpoint"
+    interrupted(shared, runs, path, at=3)
+    calls = []
+    Engine(shared, runs, workers).train(
+        progress=lambda iteration, _: calls.append(iteration),
+        start=Checkpoint.load(path),
+        keep=lambda checkpoint: calls.append(-checkpoint.iteration),
+    )
+    assert calls == [-4, 4, -5, 5]
+
+
+def train_from(problem, runs, path):
+    with Workers(1) as pool:
+        Engine(problem, runs, pool).train(start=Checkpoint.load(path))
+
+
+def test_a_checkpoint_of_another_training_is_refused(problem, tmp_path):
+    path = tmp_path / "checkpoint"
+    runs = all_rules(ATTACKS[0])[:3]
+    shared = problem(iterations=4)
+    interrupted(shared, runs, path, at=2)
+    for other in (
+        problem(iterations=5),
+        problem(iterations=4, every=1),
+        problem(iterations=4, metrics=("accuracy",)),
+        problem(iterations=4, dtype="float32"),
+        problem(iterations=4, partition="iid"),
+        problem(iterations=4, agents=12),
+    ):
+        network = networks.fan(agents=other.partition.agents)
+        with pytest.raises(BezoarError, match="checkpoint: it was made in another training"):
+            train_from(other, all_rules(ATTACKS[0], network)[:3], path)
+    for wrong in (runs[:2], runs[::-1], [*runs, runs[0]], all_rules(ATTACKS[1])[:3]):
+        with pytest.raises(BezoarError, match=r"expected .*, found .*"):
+            train_from(shared, wrong, path)
+    with pytest.raises(BezoarError, match=r"expected .*seed=?.* 1, found .* 0"):
+        train_from(shared, all_rules(ATTACKS[0], seed=1)[:3], path)
+
+
+def test_models_of_another_shape_are_refused(problem, workers):
+    engine = Engine(problem(iterations=4), all_rules(ATTACKS[0])[:3], workers)
+    kept = []
+    engine.train(keep=kept.append)
+    wrong = Checkpoint(2, kept[0].models[:2], kept[0].taken, kept[0].subject)
+    with pytest.raises(BezoarError, match=r"expected models \[3, 10, 10, 800\] of torch.float64"):
+        engine.train(start=wrong)
+
+
+@pytest.mark.parametrize("size", [0, 5, 100, 5000, -1])
+def test_a_truncated_file_is_told_from_a_whole_one(problem, tmp_path, size):
+    path = tmp_path / "checkpoint"
+    interrupted(problem(iterations=2), all_rules(ATTACKS[0])[:1], path, at=1)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:size])
+    with pytest.raises(BezoarError, match=r"checkpoint: .* is damaged"):
+        Checkpoint.load(path)
+    with pytest.raises(FileNotFoundError):
+        Checkpoint.load(tmp_path / "nothing")
+
+
+def test_a_file_of_something_else_and_of_a_newer_format(problem, tmp_path):
+    from safetensors.torch import save_file
+
+    path = tmp_path / "other"
+    save_file({"models": torch.zeros(2)}, path)
+    with pytest.raises(BezoarError, match="has the format None"):
+        Checkpoint.load(path)
+    save_file({"models": torch.zeros(2)}, path, {"format": "2"})
+    with pytest.raises(BezoarError, match="has the format 2; this version of bezoar reads 1"):
+        Checkpoint.load(path)
+    save_file({"models": torch.zeros(2)}, path, {"format": "1"})
+    with pytest.raises(BezoarError, match="is damaged"):
+        Checkpoint.load(path)
+
+
+@pytest.mark.parametrize("failing", ["fsync", "replace"])
+def test_a_write_that_fails_leaves_the_checkpoint_before(problem, tmp_path, monkeypatch, failing):
+    path = tmp_path / "checkpoint"
+    interrupted(problem(iterations=2), all_rules(ATTACKS[0])[:1], path, at=1)
+    before = path.read_bytes()
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, failing, full)
+    with pytest.raises(OSError, match="No space left"):
+        interrupted(problem(iterations=2), all_rules(ATTACKS[0])[:1], path, at=2)
+    assert path.read_bytes() == before
+    assert [entry.name for entry in tmp_path.iterdir()] == ["checkpoint"]
+
+
+def test_what_is_measured_is_kept_exactly(problem, workers, tmp_path):
+    """Also NaN, which the disturbance is where nobody is poisoned."""
+    engine = Engine(
+        problem(iterations=3, every=1),
+        [Run(networks.fan().with_poisoned(()), aggregators.create("mean"), ATTACKS[0])],
+        workers,
+    )
+    path = tmp_path / "checkpoint"
+    [history] = engine.train(keep=lambda checkpoint: checkpoint.save(path))
+    found = Checkpoint.load(path)
+    assert [iteration for iteration, _ in found.taken] == [0, 1, 2, 3]
+    for name, values in history.metrics.items():
+        kept = np.array([taken[name].item() for _, taken in found.taken])
+        assert kept.tobytes() == values.tobytes()
