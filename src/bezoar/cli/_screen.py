@@ -18,6 +18,8 @@ from rich.progress import (
 )
 from rich.table import Table
 
+from bezoar._numbers import number as number
+
 console = Console(highlight=False)
 errors = Console(stderr=True, highlight=False)
 
@@ -51,15 +53,6 @@ def print_table(
         table.add_row(*row)
     console.print(f"[bold]{title}[/]")
     console.print(table)
-
-
-def number(value: float) -> str:
-    """A number in few characters; a dash where it is not defined."""
-    if math.isnan(value):
-        return "–"
-    if value == 0 or 1e-3 <= abs(value) < 10:
-        return f"{value:.4f}"
-    return f"{value:.2f}" if 10 <= abs(value) < 1e4 else f"{value:.1e}"
 
 
 @contextmanager

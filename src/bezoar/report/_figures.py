@@ -20,8 +20,12 @@ TITLES = {
     "accuracy": "test accuracy (average model)",
     "accuracy_mean": "test accuracy (mean over agents)",
     "accuracy_worst": "test accuracy (worst agent)",
+    "test_loss": "test loss (average model)",
+    "training_loss": "training loss f",
     "consensus_error": "consensus error",
     "gradient_norm": "squared gradient norm",
+    "heterogeneity": "heterogeneity ξ",
+    "disturbance": "disturbance A",
     "poison_share": "weight on poisoned agents",
 }
 
