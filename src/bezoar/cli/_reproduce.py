@@ -35,14 +35,21 @@ def _figure_1(out: Path, iterations: int | None, seed: int, workers: int | None)
 
 def _show_figure_1(cells: Sequence[Cell], histories: Sequence[History], out: Path) -> None:
     results = list(zip(cells, histories, strict=True))
-    networks = list(dict.fromkeys(cell.network for cell in cells))
-    rules = list(dict.fromkeys(cell.rule for cell in cells))
-    final = {(cell.network, cell.rule): float(history["accuracy"][-1]) for cell, history in results}
+    networks = list(dict.fromkeys(cell.place.network for cell in cells))
+    rules = list(dict.fromkeys(cell.place.rule for cell in cells))
+    final = {
+        (cell.place.network, cell.place.rule): float(history["accuracy"][-1])
+        for cell, history in results
+    }
     panels = [
         Panel(
             TITLES[network],
-            network_of(next(cell.spec for cell in cells if cell.network == network)),
-            [(look(cell.rule), history) for cell, history in results if cell.network == network],
+            network_of(next(cell.spec for cell in cells if cell.place.network == network)),
+            [
+                (look(cell.place.rule), history)
+                for cell, history in results
+                if cell.place.network == network
+            ],
         )
         for network in networks
     ]
