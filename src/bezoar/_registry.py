@@ -25,10 +25,10 @@ def choose(kind: str, found: str, table: Mapping[str, T]) -> T:
     raise BezoarError(f"{kind}: {found!r} is not known; allowed: {allowed}")
 
 
-def create(
+def check(
     kind: str, name: str, table: Mapping[str, Callable[..., T]], options: Mapping[str, Any]
-) -> T:
-    """Make the thing called ``name`` with ``options``, which must be parameters of its maker."""
+) -> Callable[..., T]:
+    """The maker of the thing called ``name``, if it knows the ``options`` and needs no others."""
     make = choose(kind, name, table)
     signature = inspect.signature(make)
     for option in options:
@@ -42,7 +42,14 @@ def create(
     ]
     if missing:
         raise BezoarError(f"{kind} {name}: the option {missing[0]!r} must be given")
-    return make(**options)
+    return make
+
+
+def create(
+    kind: str, name: str, table: Mapping[str, Callable[..., T]], options: Mapping[str, Any]
+) -> T:
+    """Make the thing called ``name`` with ``options``, which must be parameters of its maker."""
+    return check(kind, name, table, options)(**options)
 
 
 def options_of(make: Callable[..., Any]) -> dict[str, Any]:

@@ -79,7 +79,7 @@ def test_run_reads_a_spec_and_options_replace_its_fields(tmp_path):
         (["--network", "two_castle:agents=7"], "agents: two castles need an even number"),
         (["--poisoned", "many"], "poisoned: expected a number of agents"),
         (["--poisoned", "12,"], "poisoned: agent 12 is not in the network; allowed: 0 … 9"),
-        (["--dtype", "float16"], "dtype: Input should be 'float32' or 'float64'"),
+        (["--dtype", "float16"], "dtype: 'float16' is not known; allowed: float64, float32"),
         (["--aggregator", "trimmed_mean:estimate=2", "--network", "line"], "agent 0 of the line"),
         (["--plot", "/proc/none/picture.png"], "plot: cannot make the folder /proc/none"),
         (["--plot", "picture.jpeg2"], "plot: expected a name that ends in .png, .pdf, .svg"),

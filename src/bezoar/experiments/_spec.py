@@ -3,13 +3,15 @@
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
     ValidationError,
+    ValidationInfo,
+    field_validator,
     model_serializer,
     model_validator,
 )
@@ -17,6 +19,10 @@ from pydantic import (
 from bezoar._choices import read_choice
 from bezoar._errors import BezoarError
 from bezoar._registry import nearest_first
+from bezoar.experiments._known import CHOICES, check_choice, check_name
+
+#: The version of the documents that this code writes and reads.
+FORMAT: Literal[1] = 1
 
 
 class Choice(BaseModel):
@@ -37,45 +43,122 @@ class Choice(BaseModel):
         if isinstance(found, str):
             name, options = read_choice(found)
             return {"name": name, "options": options}
-        if isinstance(found, Mapping) and "options" not in found:
-            options = {key: value for key, value in found.items() if key != "name"}
-            return {**({"name": found["name"]} if "name" in found else {}), "options": options}
-        return found
+        if not isinstance(found, Mapping):
+            raise BezoarError(f"expected a name, or a table with a name; found {found!r}")
+        if not isinstance(found.get("name"), str):
+            raise BezoarError(f"expected a table with a name, as in {{name = …}}; found {found!r}")
+        given = {key: value for key, value in found.items() if key != "name"}
+        if set(given) == {"options"} and isinstance(given["options"], Mapping):
+            given = dict(given["options"])
+        options = {key: _plain(key, value) for key, value in given.items()}
+        return {"name": found["name"], "options": options}
 
     @model_serializer
     def _write(self) -> str | dict[str, Any]:
         return {"name": self.name, **self.options} if self.options else self.name
 
     def __hash__(self) -> int:
-        return hash(str(self))
+        options = ((key, _hashable(value)) for key, value in self.options.items())
+        return hash((self.name, frozenset(options)))
 
     def __str__(self) -> str:
-        options = ",".join(f"{key}={value}" for key, value in self.options.items())
+        options = ",".join(f"{key}={_text(value)}" for key, value in self.options.items())
         return f"{self.name}:{options}" if options else self.name
+
+
+def _plain(option: str, value: Any) -> Any:
+    """An option's value as a document can hold it."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, list | tuple):
+        return [_plain(option, item) for item in value]
+    raise BezoarError(
+        f"{option}: expected a number, a text, true or false, or a list of them; found {value!r}"
+    )
+
+
+def _hashable(value: Any) -> Any:
+    return tuple(map(_hashable, value)) if isinstance(value, list) else value
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+Count = Annotated[int, Field(strict=True, ge=0)]
 
 
 class RunSpec(BaseModel):
     """One run of Algorithm 1, as a document: the same from Python, TOML and the command line."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    dataset: str = "mnist"
-    partition: Choice = Choice(name="iid")
-    network: Choice = Choice(name="two_castle")
-    poisoned: int | tuple[int, ...] | None = Field(
-        default=None, description="how many or which agents; by default as the network says"
+    format: Literal[1] = Field(default=FORMAT, description="The version of this document.")
+    dataset: str = Field(default="mnist", description="What is learned from.")
+    partition: Choice = Field(
+        default=Choice(name="iid"), description="How the samples are handed out to all agents."
     )
-    attack: Choice = Choice(name="label_flip")
-    model: Literal["softmax"] = "softmax"
-    aggregator: Choice = Choice(name="weighted_mean")
-    schedule: Choice = Choice(name="inverse_sqrt")
-    weight_decay: float = Field(default=0.0, ge=0)
-    iterations: int = Field(default=1000, ge=0)
-    every: int = Field(default=10, ge=1, description="iterations between measurements")
-    metrics: tuple[str, ...] | None = Field(default=None, description="by default all")
-    dtype: Literal["float32", "float64"] = "float32"
-    device: str = "cpu"
-    seed: int = Field(default=0, ge=0)
+    network: Choice = Field(
+        default=Choice(name="two_castle"), description="Who is linked to whom, and who is poisoned."
+    )
+    poisoned: Count | tuple[Count, ...] | None = Field(
+        default=None,
+        description="How many agents are poisoned, or which ([] for nobody); by default as the "
+        "network says.",
+    )
+    attack: Choice = Field(
+        default=Choice(name="label_flip"), description="What poisoned agents do to their labels."
+    )
+    model: Literal["softmax"] = Field(default="softmax", description="What is trained.")
+    aggregator: Choice = Field(
+        default=Choice(name="weighted_mean"),
+        description="How an agent turns the models it has after an exchange into its next one.",
+    )
+    schedule: Choice = Field(
+        default=Choice(name="inverse_sqrt"), description="The step size of every iteration."
+    )
+    weight_decay: float = Field(
+        default=0.0, ge=0, strict=True, description="The factor of the squared norm in the cost."
+    )
+    iterations: Count = Field(default=1000, description="How many iterations to train.")
+    every: int = Field(
+        default=10, ge=1, strict=True, description="Iterations between two measurements."
+    )
+    metrics: tuple[str, ...] | None = Field(
+        default=None, description="What is measured; by default everything."
+    )
+    dtype: Literal["float32", "float64"] = Field(
+        default="float32", description="The type of the numbers that are computed with."
+    )
+    device: str = Field(
+        default="cpu", min_length=1, description="The torch device that computes, such as cpu."
+    )
+    seed: Count = Field(default=0, description="Every random choice of the run grows from it.")
+    keep_models: bool = Field(
+        default=False,
+        strict=True,
+        description="Whether the final models are kept with the results.",
+    )
+
+    @field_validator("poisoned")
+    @classmethod
+    def _in_order(cls, found: Any) -> Any:
+        """The same agents in another order are the same run."""
+        return tuple(sorted(set(found))) if isinstance(found, tuple) else found
+
+    @field_validator("dataset", "metrics", *CHOICES)
+    @classmethod
+    def _known(cls, found: Any, info: ValidationInfo) -> Any:
+        field = info.field_name or ""
+        if info.context == _RECALLED or found is None:
+            return found
+        if isinstance(found, Choice):
+            check_choice(field, found.name, found.options)
+        for name in [found] if isinstance(found, str) else found if field == "metrics" else []:
+            check_name(field, name)
+        return tuple(dict.fromkeys(found)) if field == "metrics" else found
 
     @classmethod
     def read(cls, fields: Mapping[str, Any]) -> "RunSpec":
@@ -83,7 +166,18 @@ class RunSpec(BaseModel):
         try:
             return cls.model_validate(dict(fields))
         except ValidationError as error:
-            raise BezoarError("; ".join(_explain(item) for item in error.errors())) from None
+            raise BezoarError(_explain(error)) from None
+
+    @classmethod
+    def recall(cls, document: Any) -> "RunSpec":
+        """A spec that was once read, from its JSON document.
+
+        Names are not looked up again: a finished run can be shown where its rule is not known.
+        """
+        try:
+            return cls.model_validate(document, context=_RECALLED)
+        except ValidationError as error:
+            raise BezoarError(_explain(error)) from None
 
     @classmethod
     def read_file(cls, path: str | Path) -> dict[str, Any]:
@@ -93,13 +187,42 @@ class RunSpec(BaseModel):
                 return tomllib.load(file)
         except OSError as error:
             raise BezoarError(f"spec: cannot read {path}: {error.strerror}") from error
-        except tomllib.TOMLDecodeError as error:
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise BezoarError(f"spec: {path} is not valid TOML: {error}") from error
 
 
-def _explain(item: Any) -> str:
-    field = ".".join(str(part) for part in item["loc"] if part not in ("int", "tuple[int, ...]"))
+#: The context of validating a spec that was once read.
+_RECALLED = "recalled"
+
+
+def _explain(error: ValidationError) -> str:
+    """One sentence a field."""
+    sentences: dict[str, str] = {}
+    for item in error.errors():
+        field = str(item["loc"][0]) if item["loc"] else "spec"
+        sentences.setdefault(field, _sentence(field, item))
+    return "; ".join(sentences.values())
+
+
+def _sentence(field: str, item: Any) -> str:
+    """What is wrong with a field: its name, what was found, what is allowed."""
+    found = item["input"]
     if item["type"] == "extra_forbidden":
+        if field == "group":
+            return "group: blocks are for sweeps; a single run has none"
         allowed = ", ".join(nearest_first(field, RunSpec.model_fields))
         return f"{field}: no such field; allowed: {allowed}"
-    return f"{field}: {item['msg']}, found {item['input']!r}"
+    if field == "format":
+        return f"format: this version of bezoar reads {FORMAT}, found {found!r}"
+    if item["type"] == "value_error":
+        message = str(item["ctx"]["error"])
+        return message if message.startswith((f"{field}:", f"{field} ")) else f"{field}: {message}"
+    if item["type"] == "literal_error":
+        names = [str(name) for name in get_args(RunSpec.model_fields[field].annotation)]
+        allowed = ", ".join(nearest_first(str(found), names))
+        return f"{field}: {found!r} is not known; allowed: {allowed}"
+    if field == "poisoned":
+        return f"poisoned: expected how many agents or a list of agents, found {found!r}"
+    expected = item["msg"].replace("Input should be", "expected")
+    hint = "; several values are for sweeps" if isinstance(found, list) else ""
+    return f"{field}: {expected}, found {found!r}{hint}"

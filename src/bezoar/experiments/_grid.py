@@ -1,0 +1,111 @@
+"""From one document to many specs: a list anywhere is swept."""
+
+from collections.abc import Iterator, Mapping
+from itertools import product
+from math import prod
+from pathlib import Path
+from typing import Any
+
+from bezoar._errors import BezoarError
+from bezoar._registry import nearest_first
+from bezoar.experiments._known import CHOICES
+from bezoar.experiments._spec import RunSpec
+
+#: The field with the blocks of what should vary together.
+GROUP = "group"
+
+#: Fields and options whose value is a list by nature: only a list with a list inside is swept.
+LISTS = ("poisoned", "metrics", "head")
+
+#: The largest number of combinations a document may have.
+MOST = 100_000
+
+
+def expand(fields: Mapping[str, Any]) -> list[RunSpec]:
+    """The specs of a document in which any field may have several values.
+
+    - A field given as a list is swept: all combinations are made, in the order of the fields in
+      the document, the last changing fastest.
+    - So is an option in the table of a choice, ``{name = "dirichlet", alpha = [0.1, 1.0]}``, and
+      the choice's name; such a table may also be one of several values.
+    - ``poisoned`` and ``metrics`` are lists by nature and swept when they hold a list:
+      ``poisoned = [[], [3, 4]]``.
+    - ``group`` is a list of blocks. The specs are those of the document with the first block's
+      fields put in, then those with the second's, and so on.
+
+    What comes up twice is kept once, at its first place.
+    """
+    common = {field: value for field, value in fields.items() if field != GROUP}
+    if GROUP not in fields:
+        return list(dict.fromkeys(_product(common)))
+    specs: dict[RunSpec, None] = {}
+    for number, block in enumerate(_blocks(fields[GROUP]), start=1):
+        try:
+            specs |= dict.fromkeys(_product(common | dict(block)))
+        except BezoarError as error:
+            raise BezoarError(f"group {number}: {error}") from None
+    return list(specs)
+
+
+def read_sweep(path: str | Path) -> list[RunSpec]:
+    """The specs of a TOML file in which any field may have several values."""
+    fields = RunSpec.read_file(path)
+    try:
+        return expand(fields)
+    except BezoarError as error:
+        raise BezoarError(f"{path}: {error}") from None
+
+
+def _blocks(found: Any) -> list[Mapping[str, Any]]:
+    if not _is_several(found) or not found or not all(isinstance(b, Mapping) for b in found):
+        raise BezoarError(f"group: expected blocks of fields, as in [[group]]; found {found!r}")
+    return list(found)
+
+
+def _product(fields: Mapping[str, Any]) -> Iterator[RunSpec]:
+    """The spec of every combination of the fields' values."""
+    allowed = [*RunSpec.model_fields, GROUP]
+    for field in fields:
+        if field not in RunSpec.model_fields:
+            names = ", ".join(nearest_first(field, allowed))
+            raise BezoarError(f"{field}: no such field; allowed: {names}")
+    axes = [_values(field, value) for field, value in fields.items()]
+    count = prod(map(len, axes))
+    if count > MOST:
+        raise BezoarError(f"sweep: {count:,} combinations found; allowed: at most {MOST:,}")
+    return (RunSpec.read(dict(zip(fields, values, strict=True))) for values in product(*axes))
+
+
+def _values(field: str, value: Any) -> list[Any]:
+    """The values of a field, one or several."""
+    items = _items(field, value)
+    if field not in CHOICES:
+        return items
+    return [choice for item in items for choice in _choices(field, item)]
+
+
+def _choices(field: str, item: Any) -> list[Any]:
+    """The choices that a table with lists stands for."""
+    if not isinstance(item, Mapping):
+        return [item]
+    axes = []
+    for option, value in item.items():
+        try:
+            axes.append(_items(option, value))
+        except BezoarError as error:
+            raise BezoarError(f"{field}: {error}") from None
+    return [dict(zip(item, values, strict=True)) for values in product(*axes)]
+
+
+def _items(name: str, value: Any) -> list[Any]:
+    if not _is_several(value):
+        return [value]
+    if name in LISTS and not any(_is_several(item) for item in value):
+        return [value]
+    if not value:
+        raise BezoarError(f"{name}: expected at least one value, found an empty list")
+    return list(value)
+
+
+def _is_several(value: Any) -> bool:
+    return isinstance(value, list | tuple | range)

@@ -1,0 +1,324 @@
+"""The store: every finished run once, as a whole, under the hash of what it is.
+
+    <store>/format.json         the version of this layout
+    <store>/runs/<key>/         finished runs; see _stored_run
+    <store>/work/staging/       runs that are being written; moved to runs/ when they are whole
+    <store>/work/locks/         who works on what; freed by the system when a process dies
+    <store>/work/groups/        sweeps' groups of runs under way, with their checkpoints
+    <store>/work/broken/        runs that were found damaged, set aside
+
+Readers take no locks: what is in ``runs/`` is never changed, only added, set aside when it is
+found broken (:meth:`Store.repair`), or removed by :meth:`Store.gc`.
+"""
+
+import errno
+import json
+import os
+import re
+import secrets
+import shutil
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bezoar._errors import BezoarError
+from bezoar._files import sync_folder, write_whole
+from bezoar.experiments._identity import DIGITS, digest, run_key
+from bezoar.experiments._locks import Lock
+from bezoar.experiments._stored_run import (
+    BrokenRunError,
+    StoredRun,
+    UnknownFormatError,
+    read_run,
+    write_run,
+)
+
+if TYPE_CHECKING:
+    from bezoar.experiments._gc import Removal
+    from bezoar.experiments._spec import RunSpec
+    from bezoar.training import History
+
+__all__ = [
+    "BrokenRunError",
+    "Claim",
+    "Store",
+    "StoreError",
+    "StoredRun",
+    "UnknownFormatError",
+    "run_key",
+]
+
+#: The version of the layout that this code writes and the newest that it reads.
+FORMAT = 1
+
+FORMAT_FILE = "format.json"
+
+_KEY = re.compile(rf"[0-9a-f]{{{DIGITS}}}")
+_PREFIX = re.compile(rf"[0-9a-f]{{4,{DIGITS}}}")
+
+#: What to do about it, by the system's error.
+_ADVICE = {
+    errno.ENOSPC: "free some space there, or choose another store",
+    errno.EDQUOT: "free some space there, or choose another store",
+    errno.EROFS: "choose a store that can be written to",
+    errno.EACCES: "choose a store that you may write to",
+    errno.EPERM: "choose a store that you may write to",
+    errno.ENOTDIR: "a file is where a folder is needed; move it, or choose another store",
+    errno.EEXIST: "a file is where a folder is needed; move it, or choose another store",
+}
+
+
+class StoreError(BezoarError):
+    """The store cannot be used: the disk is full, or it may not be written."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """The right to compute a run, held until it is released or the process ends.
+
+    Attributes:
+        key: the run's name.
+    """
+
+    key: str
+    _lock: Lock
+
+    def release(self) -> None:
+        """Let others claim the run; a second time does nothing."""
+        self._lock.release()
+
+    def __enter__(self) -> "Claim":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
+class Store:
+    """Finished runs in a folder, which is made when something is first written.
+
+    Args:
+        path: the folder.
+
+    Raises:
+        UnknownFormatError: if a newer version of bezoar wrote the store.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.runs_folder = self.path / "runs"
+        self.work_folder = self.path / "work"
+        self.staging_folder = self.work_folder / "staging"
+        self.locks_folder = self.work_folder / "locks"
+        self.groups_folder = self.work_folder / "groups"
+        self.broken_folder = self.work_folder / "broken"
+        self._check_format()
+
+    @classmethod
+    def find(cls, path: str | Path) -> "Store":
+        """The store that is at ``path`` or in its folder ``store``; there must be one."""
+        for folder in (Path(path), Path(path) / "store"):
+            if (folder / FORMAT_FILE).exists() or (folder / "runs").is_dir():
+                return cls(folder)
+        raise BezoarError(f"store: there is none at {path}; 'bezoar sweep' makes one")
+
+    def __repr__(self) -> str:
+        return f"Store({str(self.path)!r})"
+
+    def __contains__(self, wanted: "RunSpec | str") -> bool:
+        """Whether a run is finished. Whether it is undamaged, :meth:`repair` tells."""
+        return (self.runs_folder / _key_of(wanted)).is_dir()
+
+    def load(self, wanted: "RunSpec | str") -> StoredRun:
+        """A finished run, by its spec, its key, or the beginning of its key.
+
+        Raises:
+            BrokenRunError: if it is damaged.
+            UnknownFormatError: if a newer version wrote it.
+        """
+        key = self.find_key(wanted) if isinstance(wanted, str) else run_key(wanted)
+        if key not in self:
+            raise BezoarError(f"run: {key} is not in the store {self.path}")
+        return read_run(self.runs_folder / key)
+
+    def find_key(self, prefix: str) -> str:
+        """The key that begins so, if there is just one."""
+        if not _PREFIX.fullmatch(prefix):
+            raise BezoarError(
+                f"run: expected 4 to {DIGITS} hex digits of a run's key, found {prefix!r}"
+            )
+        found = [key for key in self.finished_keys() if key.startswith(prefix)]
+        if len(found) > 1:
+            raise BezoarError(f"run: {prefix!r} is the beginning of {', '.join(found)}; give more")
+        if not found:
+            raise BezoarError(f"run: no key in the store {self.path} begins with {prefix!r}")
+        return found[0]
+
+    def finished_keys(self) -> list[str]:
+        """The keys of all finished runs, in their order."""
+        try:
+            return sorted(filter(_KEY.fullmatch, os.listdir(self.runs_folder)))
+        except FileNotFoundError:
+            return []
+
+    def runs(self, broken: Callable[[BezoarError], Any] | None = None) -> Iterator[StoredRun]:
+        """Every finished run, by key.
+
+        Args:
+            broken: is told of runs that cannot be read, which are left out; without it the first
+                one is an error.
+        """
+        for key in self.finished_keys():
+            try:
+                yield read_run(self.runs_folder / key)
+            except BezoarError as error:
+                if broken is None:
+                    raise
+                broken(error)
+
+    def save(self, spec: "RunSpec", history: "History", provenance: Mapping[str, Any]) -> StoredRun:
+        """Add a finished run; one that is already there stays as it is.
+
+        Raises:
+            StoreError: if the disk is full or the store may not be written. Nothing is left.
+        """
+        key = run_key(spec)
+        with self._writing():
+            token = f"{key}-{secrets.token_hex(4)}"
+            staging = self.staging_folder / token
+            # The lock tells the garbage collector that somebody is still writing there.
+            with _held(self.locks_folder / f"{token}.lock"):
+                try:
+                    staging.mkdir()
+                    write_run(staging, key, spec, history, provenance)
+                    self._move_in(staging, key)
+                finally:
+                    shutil.rmtree(staging, ignore_errors=True)
+        return self.load(key)
+
+    def claim(self, spec: "RunSpec") -> Claim | None:
+        """The right to compute a run; ``None`` while somebody else, or this process, has it."""
+        key = run_key(spec)
+        with self._writing():
+            lock = Lock.take(self.locks_folder / f"{key}.lock")
+        return Claim(key, lock) if lock else None
+
+    def group_folder(self, keys: Collection[str]) -> Path:
+        """The folder for the work on these runs together; not made here."""
+        return self.groups_folder / digest("\n".join(sorted(keys)).encode())[:DIGITS]
+
+    def repair(self, wanted: "RunSpec | str") -> Path | None:
+        """Set a run aside if it is damaged, so that it counts as not finished.
+
+        Returns:
+            Where it was moved to; ``None`` if there was nothing to do.
+        """
+        key = _key_of(wanted)
+        folder = self.runs_folder / key
+        if _is_whole(folder):
+            return None
+        aside = self.broken_folder / f"{key}-{secrets.token_hex(4)}"
+        # Looked at again under a lock: another process may just have repaired and replaced it.
+        with self._writing(), _held(self.locks_folder / f"{key}-repair.lock"):
+            if _is_whole(folder):
+                return None
+            self.broken_folder.mkdir(exist_ok=True)
+            os.rename(folder, aside)
+            sync_folder(self.broken_folder)
+            sync_folder(self.runs_folder)
+        return aside
+
+    def gc(self, outdated: bool = False, dry_run: bool = False) -> "list[Removal]":
+        """Remove what nobody needs and nobody works on.
+
+        That is: what a killed process left half-written, broken runs, and groups all of whose
+        runs are finished.
+
+        Args:
+            outdated: also remove runs of other versions, which no spec can ask for any more.
+            dry_run: only tell.
+
+        Returns:
+            What was (or would be) removed.
+        """
+        from bezoar.experiments._gc import collect
+
+        return collect(self, outdated, dry_run)
+
+    def _move_in(self, staging: Path, key: str) -> None:
+        target = self.runs_folder / key
+        self.repair(key)
+        try:
+            os.rename(staging, target)
+        except OSError as error:
+            if error.errno in (errno.ENOTEMPTY, errno.EEXIST) and target.is_dir():
+                return  # somebody was faster
+            raise
+        sync_folder(self.runs_folder)
+
+    def _check_format(self) -> None:
+        path = self.path / FORMAT_FILE
+        try:
+            found = json.loads(path.read_bytes())["format"]
+        except FileNotFoundError:
+            return
+        except NotADirectoryError:
+            raise StoreError(f"store: {self.path} is not a folder") from None
+        except OSError as error:
+            raise StoreError(f"store: cannot read {path}: {error.strerror}") from error
+        except (ValueError, KeyError, TypeError):
+            found = None
+        if not isinstance(found, int) or found < 1:
+            raise StoreError(f'store: {path} is damaged; it should hold {{"format": {FORMAT}}}')
+        if found > FORMAT:
+            raise UnknownFormatError(
+                f"store: {path} says format {found}, this version of bezoar knows formats up to "
+                f"{FORMAT}; a newer bezoar reads it"
+            )
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Make the store if need be; explain what the system refuses."""
+        try:
+            for folder in (self.runs_folder, self.staging_folder, self.locks_folder):
+                folder.mkdir(parents=True, exist_ok=True)
+            if not (self.path / FORMAT_FILE).exists():
+                content = json.dumps({"format": FORMAT, "what": "a store of bezoar runs"}) + "\n"
+                write_whole(self.path / FORMAT_FILE, content.encode())
+            yield
+        except OSError as error:
+            advice = _ADVICE.get(error.errno or 0, "choose another store")
+            raise StoreError(
+                f"store: cannot write to {self.path}: {error.strerror or error}; {advice}"
+            ) from error
+
+
+def _key_of(wanted: "RunSpec | str") -> str:
+    if not isinstance(wanted, str):
+        return run_key(wanted)
+    if not _KEY.fullmatch(wanted):
+        raise BezoarError(f"run: expected a key of {DIGITS} hex digits, found {wanted!r}")
+    return wanted
+
+
+def _is_whole(folder: Path) -> bool:
+    """Whether there is nothing to set aside: no run, or one as it was written."""
+    if not folder.is_dir():
+        return True
+    try:
+        read_run(folder).verify()
+    except BrokenRunError:
+        return False
+    return True
+
+
+@contextmanager
+def _held(path: Path) -> Iterator[None]:
+    """Hold a lock that others hold for moments at the most."""
+    while (lock := Lock.take(path)) is None:
+        time.sleep(0.01)
+    with lock:
+        yield
