@@ -1,21 +1,15 @@
 """``bezoar doctor``."""
 
 import platform
-import statistics
-import time
 from importlib import metadata, resources
-from typing import Any
 
 import torch
 
 from bezoar import __version__, data
 from bezoar.cli._screen import print_json, print_table
-from bezoar.training import Workers, available_cores
+from bezoar.training import available_cores, product_speed
 
 PACKAGES = ("torch", "numpy", "scipy", "networkx", "matplotlib", "pydantic", "typer", "rich")
-
-#: The shape of a step's matrix products: rows (classes of all runs), width, samples.
-PRODUCT = (320, 800, 1024)
 
 
 def doctor(json: bool) -> None:
@@ -27,7 +21,7 @@ def doctor(json: bool) -> None:
         "cores": available_cores(),
         "workers": f"{available_cores()} threads, torch at one thread in each",
         "devices": _devices(),
-        "matrix products": f"{_speed():.0f} GF/s in float32, all workers together",
+        "matrix products": f"{product_speed() / 1e9:.0f} GF/s in float32, all workers together",
         "mnist": _mnist(),
         **{name: metadata.version(name) for name in PACKAGES},
     }
@@ -51,23 +45,3 @@ def _mnist() -> str:
     where = resources.files("bezoar.data") / "mnist"
     dataset = data.mnist()
     return f"{len(dataset.train):,} and {len(dataset.test):,} images, checked, in {where}"
-
-
-def _speed() -> float:
-    """Billions of floating-point operations a second, in products like those of a step."""
-    rows, width, samples = PRODUCT
-    left, right = torch.rand(rows, width), torch.rand(width, samples)
-
-    def multiply(_: Any) -> None:
-        for _ in range(20):
-            left @ right
-
-    with Workers() as workers:
-        items = range(workers.count)
-        times = []
-        for _ in range(7):
-            before = time.perf_counter()
-            workers.map(multiply, items)
-            times.append(time.perf_counter() - before)
-        operations = 20 * 2 * rows * width * samples * workers.count
-    return operations / statistics.median(times[1:]) / 1e9

@@ -1,9 +1,12 @@
 """From specs to histories: resolving, grouping what can share passes over the data, training."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
 from functools import lru_cache
 from typing import Any
+
+from torch import Tensor
 
 from bezoar import aggregators, attacks, data, networks, training
 from bezoar._errors import BezoarError
@@ -11,10 +14,13 @@ from bezoar._seeds import Branch, generator
 from bezoar.experiments._spec import Choice, RunSpec
 from bezoar.models import SoftmaxRegression
 from bezoar.networks import Network
-from bezoar.training import Engine, History, Problem, Run, Workers
+from bezoar.training import Checkpoint, Engine, History, Problem, Run, Workers
 
 #: Called with the number of iterations done, of all iterations, and the latest accuracies.
 Progress = Callable[[int, int, "list[float]"], Any]
+
+#: Runs stepped together at the most: more would gain no speed, and stand to lose more at once.
+MOST_RUNS = 128
 
 
 def run(spec: RunSpec | None = None, **fields: Any) -> History:
@@ -42,26 +48,65 @@ def run_all(
     Returns:
         One history a spec, in their order.
     """
-    resolved = [_resolve(spec) for spec in specs]
-    groups = plan([shared for shared, _ in resolved], [_run_bytes(spec) for spec in specs])
+    for spec in specs:
+        check(spec)
+        partition_of(spec, network_of(spec).agents)
+    groups = plan([shared_by(spec) for spec in specs], [run_bytes(spec) for spec in specs])
     total = sum(specs[places[0]].iterations for places in groups)
     done = 0
     histories: dict[int, History] = {}
     with Workers(workers) as pool:
         for places in groups:
-            shared = resolved[places[0]][0]
-            engine = Engine(_problem(*shared), [resolved[place][1] for place in places], pool)
 
-            def report(iteration: int, metrics: Any, before: int = done) -> None:
+            def report(iteration: int, metrics: dict[str, Tensor], before: int = done) -> None:
                 if progress is not None:
-                    progress(before + iteration, total, metrics.get("accuracy", []))
+                    accuracy = metrics.get("accuracy")
+                    latest = [] if accuracy is None else accuracy.tolist()
+                    progress(before + iteration, total, latest)
 
-            histories |= zip(places, engine.train(report), strict=True)
-            done += specs[places[0]].iterations
+            group = [specs[place] for place in places]
+            histories |= zip(places, train_group(group, pool, report), strict=True)
+            done += group[0].iterations
     return [histories[place] for place in range(len(specs))]
 
 
-def plan(shared: Sequence[Any], sizes: Sequence[int], memory: int | None = None) -> list[list[int]]:
+def train_group(
+    specs: Sequence[RunSpec],
+    workers: Workers,
+    progress: Callable[[int, dict[str, Tensor]], Any] | None = None,
+    start: Checkpoint | None = None,
+    keep: Callable[[Checkpoint], Any] | None = None,
+) -> list[History]:
+    """Train runs that can share passes over the data, together.
+
+    The same specs in the same order give the same bits; other company gives other last bits.
+
+    Args:
+        specs: what to run; alike in :func:`shared_by`.
+        workers: who computes.
+        progress: as for :meth:`Engine.train`, as are the others.
+        start: where an earlier training of the same specs stood.
+        keep: is told where training stands.
+
+    Returns:
+        One history a spec, in their order.
+    """
+    # Runs on one network share it as one object, whatever is still in the cache: the engine
+    # treats them in one go, which decides last bits.
+    here: dict[Hashable, Network] = {}
+    runs = [_run(spec, here.setdefault(_site(spec), network_of(spec))) for spec in specs]
+    partition = partition_of(specs[0], runs[0].network.agents)
+    return Engine(_problem(specs[0], partition), runs, workers).train(
+        progress, start=start, keep=keep
+    )
+
+
+def plan(
+    shared: Sequence[Hashable],
+    sizes: Sequence[int],
+    memory: int | None = None,
+    most: int = MOST_RUNS,
+) -> list[list[int]]:
     """Which runs are stepped together: those that share everything a pass over the data needs.
 
     Groups are trained one after the other, each with all workers: side by side they would only
@@ -71,15 +116,19 @@ def plan(shared: Sequence[Any], sizes: Sequence[int], memory: int | None = None)
         shared: for each run, what it must have in common with the others of its group.
         sizes: for each run, the bytes it takes in training.
         memory: the bytes a group may take; a larger one is split. Default: half of the machine's.
+        most: the runs a group may have; more are split evenly.
 
     Returns:
         The runs of each group, by their places.
     """
     memory = memory or machine_memory() // 2
-    groups: dict[Any, list[list[int]]] = {}
-    taken: dict[Any, int] = {}
+    counts = Counter(shared)
+    groups: dict[Hashable, list[list[int]]] = {}
+    taken: dict[Hashable, int] = {}
     for place, (key, size) in enumerate(zip(shared, sizes, strict=True)):
-        if key not in groups or taken[key] + size > memory:
+        parts = -(-counts[key] // most)
+        full = key in groups and len(groups[key][-1]) >= -(-counts[key] // parts)
+        if key not in groups or full or taken[key] + size > memory:
             groups.setdefault(key, []).append([])
             taken[key] = 0
         groups[key][-1].append(place)
@@ -95,7 +144,14 @@ def machine_memory() -> int:
         return 8 << 30
 
 
-def _run_bytes(spec: RunSpec) -> int:
+def shared_by(spec: RunSpec) -> Hashable:
+    """What a spec's run must have in common with those it is stepped together with."""
+    agents = network_of(spec).agents
+    held = (spec.dataset, spec.partition, spec.seed, agents)
+    return (*held, spec.iterations, spec.every, spec.metrics, spec.dtype, spec.device)
+
+
+def run_bytes(spec: RunSpec) -> int:
     """Models now and before, the labels' part of gradients, and gradients at the average."""
     samples = data.load(spec.dataset)
     parameters = SoftmaxRegression(samples.classes, samples.features)
@@ -103,9 +159,18 @@ def _run_bytes(spec: RunSpec) -> int:
     return 4 * width * network_of(spec).agents * parameters.classes * parameters.width
 
 
+def check(spec: RunSpec) -> None:
+    """Refuse a spec that cannot be run, for any reason but its partition.
+
+    Raises:
+        BezoarError: with the field, what was found and what is allowed.
+    """
+    training.check_runs(_problem(spec, None), [_run(spec, network_of(spec))])
+
+
 def network_of(spec: RunSpec) -> Network:
     """The network of a spec, with its poisoned agents."""
-    return _network(spec.network.name, _frozen(spec.network.options), spec.poisoned)
+    return _network(*_site(spec))
 
 
 def partition_of(spec: RunSpec, agents: int) -> data.Partition:
@@ -113,29 +178,33 @@ def partition_of(spec: RunSpec, agents: int) -> data.Partition:
     return _partition(spec.dataset, spec.partition, agents, spec.seed)
 
 
+def _site(spec: RunSpec) -> tuple[Choice, int | tuple[int, ...] | None, Hashable]:
+    """What a network is made from, with the state of the file it is read from, if any."""
+    stamp = None
+    if "path" in spec.network.options:
+        try:
+            found = os.stat(spec.network.options["path"])
+            stamp = (found.st_mtime_ns, found.st_size, found.st_ino)
+        except (OSError, TypeError, ValueError):
+            pass  # reading it will say what is wrong
+    return spec.network, spec.poisoned, stamp
+
+
+@lru_cache(maxsize=128)
+def _network(choice: Choice, poisoned: int | tuple[int, ...] | None, stamp: Hashable) -> Network:
+    return networks.create_poisoned(choice.name, choice.options, poisoned)
+
+
 @lru_cache(maxsize=32)
-def _network(
-    name: str, options: tuple[tuple[str, Any], ...], poisoned: int | tuple[int, ...] | None
-) -> Network:
-    return networks.create_poisoned(name, dict(options), poisoned)
-
-
-def _frozen(options: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
-    return tuple((key, tuple(v) if isinstance(v, list) else v) for key, v in options.items())
-
-
-@lru_cache(maxsize=32)
-def _partition(dataset: str, choice: Any, agents: int, seed: int) -> data.Partition:
+def _partition(dataset: str, choice: Choice, agents: int, seed: int) -> data.Partition:
     samples = data.load(dataset)
     rng = generator(seed, Branch.PARTITION)
     make = data.partition(choice.name, **choice.options)
     return make(samples.train_labels, samples.classes, agents, rng)
 
 
-def _resolve(spec: RunSpec) -> tuple[tuple[Any, ...], Run]:
-    """What a run may share with others, and the run itself."""
-    network = network_of(spec)
-    run = Run(
+def _run(spec: RunSpec, network: Network) -> Run:
+    return Run(
         network=network,
         aggregator=_make(aggregators.create, spec.aggregator),
         attack=_make(attacks.create, spec.attack),
@@ -143,16 +212,18 @@ def _resolve(spec: RunSpec) -> tuple[tuple[Any, ...], Run]:
         weight_decay=spec.weight_decay,
         seed=spec.seed,
     )
-    partition = partition_of(spec, network.agents)
-    metrics = spec.metrics if spec.metrics is not None else tuple(training.METRICS)
-    return (
-        (spec.dataset, partition, spec.iterations, spec.every, metrics, spec.dtype, spec.device),
-        run,
+
+
+def _problem(spec: RunSpec, partition: data.Partition | None) -> Problem:
+    return Problem(
+        data.load(spec.dataset),
+        partition,
+        iterations=spec.iterations,
+        every=spec.every,
+        metrics=tuple(training.METRICS) if spec.metrics is None else spec.metrics,
+        dtype=spec.dtype,
+        device=spec.device,
     )
-
-
-def _problem(dataset: str, *shared: Any) -> Problem:
-    return Problem(data.load(dataset), *shared)
 
 
 def _make(create: Callable[..., Any], choice: Choice) -> Any:

@@ -5,11 +5,12 @@ from typing import Any
 from bezoar import _registry
 from bezoar.training._checkpoint import Checkpoint
 from bezoar.training._costs import LocalCosts
-from bezoar.training._engine import DTYPES, Engine, History, State
+from bezoar.training._engine import DTYPES, Engine, History, State, check_runs
 from bezoar.training._metrics import METRICS
 from bezoar.training._quadratic import QuadraticCosts, lower_bound_costs, random_quadratics
 from bezoar.training._run import Problem, Run
 from bezoar.training._schedules import SCHEDULES, Constant, Horizon, InverseSqrt, Schedule
+from bezoar.training._speed import product_speed
 from bezoar.training._workers import Workers, available_cores
 
 __all__ = [
@@ -30,7 +31,9 @@ __all__ = [
     "State",
     "Workers",
     "available_cores",
+    "check_runs",
     "lower_bound_costs",
+    "product_speed",
     "random_quadratics",
     "schedule",
 ]

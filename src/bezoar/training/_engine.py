@@ -93,7 +93,7 @@ class Engine:
         workers: Workers,
         make_costs: Callable[[Sequence[Run]], LocalCosts] | None = None,
     ) -> None:
-        _check(problem, runs)
+        check_runs(problem, runs)
         self.problem = problem
         # Runs that are aggregated by one call lie side by side.
         self._order = sorted(range(len(runs)), key=_sorter(runs))
@@ -266,7 +266,12 @@ def softmax_costs(problem: Problem, runs: Sequence[Run], workers: Workers) -> Lo
     return kind(problem.dataset, problem.partition, runs, dtype, device, workers)
 
 
-def _check(problem: Problem, runs: Sequence[Run]) -> None:
+def check_runs(problem: Problem, runs: Sequence[Run]) -> None:
+    """Refuse runs that cannot be trained; without a partition, for any reason but that.
+
+    Raises:
+        BezoarError: with the field, what was found and what is allowed.
+    """
     if not runs:
         raise BezoarError("runs: at least one is needed")
     for run in runs:
@@ -275,6 +280,7 @@ def _check(problem: Problem, runs: Sequence[Run]) -> None:
                 f"partition: made for {problem.partition.agents} agents, but the "
                 f"{run.network.name} network has {run.network.agents}"
             )
+        run.aggregator.check(run.network)
         if problem.dataset:
             run.attack.check(problem.dataset.classes)
         if not run.weight_decay >= 0:
