@@ -186,7 +186,7 @@ class Store:
             StoreError: if the disk is full or the store may not be written. Nothing is left.
         """
         key = run_key(spec)
-        with self._writing():
+        with self.writing():
             token = f"{key}-{secrets.token_hex(4)}"
             staging = self.staging_folder / token
             # The lock tells the garbage collector that somebody is still writing there.
@@ -202,7 +202,7 @@ class Store:
     def claim(self, spec: "RunSpec") -> Claim | None:
         """The right to compute a run; ``None`` while somebody else, or this process, has it."""
         key = run_key(spec)
-        with self._writing():
+        with self.writing():
             lock = Lock.take(self.locks_folder / f"{key}.lock")
         return Claim(key, lock) if lock else None
 
@@ -222,7 +222,7 @@ class Store:
             return None
         aside = self.broken_folder / f"{key}-{secrets.token_hex(4)}"
         # Looked at again under a lock: another process may just have repaired and replaced it.
-        with self._writing(), _held(self.locks_folder / f"{key}-repair.lock"):
+        with self.writing(), _held(self.locks_folder / f"{key}-repair.lock"):
             if _is_whole(folder):
                 return None
             self.broken_folder.mkdir(exist_ok=True)
@@ -280,8 +280,12 @@ class Store:
             )
 
     @contextmanager
-    def _writing(self) -> Iterator[None]:
-        """Make the store if need be; explain what the system refuses."""
+    def writing(self) -> Iterator[None]:
+        """For writing below the store: makes it if need be; explains what the system refuses.
+
+        Raises:
+            StoreError: for any error of the system.
+        """
         try:
             for folder in (self.runs_folder, self.staging_folder, self.locks_folder):
                 folder.mkdir(parents=True, exist_ok=True)
