@@ -55,3 +55,12 @@ def create(
 def options_of(make: Callable[..., Any]) -> dict[str, Any]:
     """The options of a maker with their defaults; ``inspect.Parameter.empty`` where needed."""
     return {name: p.default for name, p in inspect.signature(make).parameters.items()}
+
+
+def summary_of(entry: Any) -> str:
+    """What an entry of a table is, in the first sentence of its documentation."""
+    first = (inspect.getdoc(entry) or "").split("\n\n")[0].replace("\n", " ").replace("``", "")
+    if first.startswith("`"):  # a link: keep its text
+        text, _, rest = first[1:].partition(" <")
+        first = text + rest.partition(">`_")[2]
+    return first

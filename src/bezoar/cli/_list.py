@@ -4,7 +4,7 @@ import inspect
 from typing import Any
 
 from bezoar import aggregators, attacks, data, networks, training
-from bezoar._registry import choose, options_of
+from bezoar._registry import choose, options_of, summary_of
 from bezoar.cli._screen import print_json, print_table
 
 KINDS: dict[str, dict[str, Any]] = {
@@ -37,7 +37,7 @@ def _entries(table: dict[str, Any]) -> list[dict[str, Any]]:
         {
             "name": name,
             "options": {} if isinstance(entry, str) else _defaults(entry),
-            "summary": entry if isinstance(entry, str) else _summary(entry),
+            "summary": entry if isinstance(entry, str) else summary_of(entry),
         }
         for name, entry in table.items()
     ]
@@ -48,14 +48,6 @@ def _defaults(make: Any) -> dict[str, Any]:
         name: None if default is inspect.Parameter.empty else default
         for name, default in options_of(make).items()
     }
-
-
-def _summary(entry: Any) -> str:
-    first = (inspect.getdoc(entry) or "").split("\n\n")[0].replace("\n", " ").replace("``", "")
-    if first.startswith("`"):  # a link: keep its text
-        text, _, rest = first[1:].partition(" <")
-        first = text + rest.partition(">`_")[2]
-    return first
 
 
 def _options(options: dict[str, Any]) -> str:

@@ -6,6 +6,8 @@ from typing import Annotated, Any, Optional
 
 import typer
 
+from bezoar.cli import _runs_commands
+
 app = typer.Typer(
     name="bezoar",
     help="Train a model together with peers over a network when some peers' labels are poisoned.",
@@ -14,6 +16,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+
+app.add_typer(_runs_commands.app, name="runs")
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 Workers = Annotated[
@@ -167,6 +171,14 @@ def list_(
     from bezoar.cli import _list
 
     _list.list_(kind, json)
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON schema of specs and sweeps, for editors that complete and check TOML."""
+    from bezoar.cli import _schema
+
+    _schema.schema()
 
 
 @app.command()

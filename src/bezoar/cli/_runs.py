@@ -1,0 +1,179 @@
+"""``bezoar runs``: what is in a store."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from math import nan
+from pathlib import Path
+from typing import Any
+
+from bezoar._errors import BezoarError
+from bezoar.cli._screen import console, errors, number, print_json, print_table
+from bezoar.experiments._rows import (
+    check_export,
+    export_runs,
+    field_text,
+    matches,
+    read_conditions,
+)
+from bezoar.experiments._spec import RunSpec
+from bezoar.experiments._store import Store, StoredRun
+
+#: Fields that the table shows in any case; others when the runs differ in them.
+SHOWN = ("network", "partition", "aggregator", "attack", "iterations", "seed")
+
+#: Fields that say nothing about a run's numbers.
+HIDDEN = ("format", "metrics", "keep_models")
+
+#: Digits of a key in the table.
+SHORT = 8
+
+#: Seconds of the units that ages are told in.
+UNITS = {"d": 86400, "h": 3600, "min": 60}
+
+
+def list_runs(path: Path, conditions: Sequence[str], export: Path | None, json: bool) -> None:
+    """Print, and export on request, the runs that meet the conditions."""
+    if export:
+        check_export(export)
+    wanted = read_conditions(conditions)
+    store = Store.find(path)
+    problems: list[BezoarError] = []
+    found = [run for run in store.runs(problems.append) if matches(run.spec, wanted)]
+    runs = _undamaged(sorted(found, key=_order), problems)
+    if export:
+        export_runs(runs, export)
+    if json:
+        print_json([_document(run) for run in runs])
+    else:
+        _print_runs(store, runs)
+        if export:
+            console.print(f"Exported: {export}", markup=False)
+    for problem in problems:
+        errors.print(f"bezoar: {problem}", markup=False)
+
+
+def show_run(path: Path, key: str, json: bool) -> None:
+    """Print everything about a run but its curves."""
+    run = Store.find(path).load(key)
+    run.verify()
+    document = _document(run)
+    if json:
+        print_json(document)
+        return
+    fields = [[field, field_text(run.spec, field)] for field in RunSpec.model_fields]
+    print_table(run.key, ["field", "value"], fields, numbers=False)
+    final = [[name, number(value)] for name, value in document["final"].items()]
+    title = f"After {run.iterations[-1]} iterations" + (", diverged" if run.diverged else "")
+    print_table(title, ["metric", "value"], final)
+    facts = [[key, str(value)] for key, value in _flat(run.provenance).items()]
+    print_table("Where and when", ["what", "found"], facts, numbers=False)
+
+
+def clear_up(path: Path, outdated: bool, dry_run: bool, json: bool) -> None:
+    """Remove what nobody needs, and print what it was."""
+    store = Store.find(path)
+    removals = store.gc(outdated, dry_run)
+    if json:
+        print_json(
+            [
+                {"path": str(gone.path), "reason": gone.reason, "bytes": gone.size}
+                for gone in removals
+            ]
+        )
+        return
+    if removals:
+        rows = [
+            [str(gone.path.relative_to(store.path)), gone.reason, _size(gone.size)]
+            for gone in removals
+        ]
+        print_table(str(store.path), ["folder", "why", "size"], rows, numbers=False)
+    total = _size(sum(gone.size for gone in removals))
+    verb = "would be removed" if dry_run else "removed"
+    console.print(f"{_count(len(removals), 'folder')} {verb}, {total}")
+
+
+def _undamaged(runs: Sequence[StoredRun], problems: list[BezoarError]) -> list[StoredRun]:
+    """The runs whose files are as they were written; what is wrong with others is noted."""
+    sound = []
+    for run in runs:
+        try:
+            run.verify()
+            sound.append(run)
+        except BezoarError as error:
+            problems.append(error)
+    return sound
+
+
+def _order(run: StoredRun) -> tuple[Any, ...]:
+    """Runs that are compared beside each other."""
+    spec = run.spec
+    names = (spec.dataset, spec.network, spec.partition, spec.attack, spec.aggregator)
+    return (*map(str, names), spec.iterations, spec.seed, run.key)
+
+
+def _print_runs(store: Store, runs: Sequence[StoredRun]) -> None:
+    def differ(field: str) -> bool:
+        return len({field_text(run.spec, field) for run in runs}) > 1
+
+    others = [f for f in RunSpec.model_fields if f not in (*SHOWN, *HIDDEN) and differ(f)]
+    fields = [*SHOWN, *others]
+    rows = [
+        [
+            run.key[:SHORT],
+            *(field_text(run.spec, field) for field in fields),
+            "diverged" if run.diverged else number(_final(run).get("accuracy", nan)),
+            _age(run.provenance.get("ended")),
+        ]
+        for run in runs
+    ]
+    title = f"{_count(len(runs), 'run')} in {store.path}"
+    print_table(title, ["key", *fields, "accuracy", "age"], rows, numbers=False)
+
+
+def _document(run: StoredRun) -> dict[str, Any]:
+    return {
+        "key": run.key,
+        "path": str(run.path),
+        "spec": run.spec.model_dump(mode="json"),
+        "diverged": run.diverged,
+        "final": _final(run),
+        "provenance": run.provenance,
+    }
+
+
+def _final(run: StoredRun) -> dict[str, float]:
+    """The last measurements."""
+    return {name: float(values[-1]) for name, values in run.metrics.items() if len(values)}
+
+
+def _flat(document: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Tables within tables as dotted names."""
+    flat: dict[str, Any] = {}
+    for key, value in document.items():
+        inner = isinstance(value, dict)
+        flat |= _flat(value, f"{prefix}{key}.") if inner else {f"{prefix}{key}": value}
+    return flat
+
+
+def _age(ended: Any) -> str:
+    """How long ago a moment was; a dash where it is not told."""
+    try:
+        seconds = (datetime.now(UTC) - datetime.fromisoformat(ended)).total_seconds()
+    except (TypeError, ValueError):
+        return "–"
+    for unit, length in UNITS.items():
+        if seconds >= length:
+            return f"{seconds // length:.0f} {unit}"
+    return "now"
+
+
+def _size(count: int) -> str:
+    size, units = float(count), ["bytes", "kB", "MB", "GB", "TB"]
+    while size >= 1000 and len(units) > 1:
+        size /= 1000
+        units.pop(0)
+    return f"{size:.3g} {units[0]}"
+
+
+def _count(count: int, what: str) -> str:
+    return f"{count} {what}" + ("" if count == 1 else "s")

@@ -1,0 +1,83 @@
+"""The commands of ``bezoar runs``; what they do is imported when one is called."""
+
+from pathlib import Path
+from typing import Annotated, Any, Optional
+
+import typer
+from typer.core import TyperGroup
+
+
+class _ListByDefault(TyperGroup):
+    """``bezoar runs …`` is ``bezoar runs list …`` unless another command is named."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if not args or (args[0] not in self.commands and args[0] != "--help"):
+            args = ["list", *args]
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(
+    cls=_ListByDefault,
+    help="List, show, export and clear up finished runs. Without a command, list them.",
+    rich_markup_mode=None,
+)
+
+StorePath = Annotated[
+    Path, typer.Argument(help="The store, or the folder of results that holds it.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+DEFAULT_STORE = Path("results/store")
+
+
+@app.command(name="list")
+def list_(
+    store: StorePath = DEFAULT_STORE,
+    where: Annotated[
+        Optional[list[str]],  # noqa: UP045 - typer reads this form
+        typer.Option(
+            metavar="FIELD=VALUE",
+            help="Only runs with this value of a field of their spec; several values of one field "
+            "are alternatives.",
+            show_default=False,
+        ),
+    ] = None,
+    export: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(help="Write every measurement of these runs to a .csv or .parquet file."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """List finished runs."""
+    from bezoar.cli import _runs
+
+    _runs.list_runs(store, where or [], export, json)
+
+
+@app.command()
+def show(
+    key: Annotated[str, typer.Argument(help="The run's key, or the beginning of it.")],
+    store: StorePath = DEFAULT_STORE,
+    json: Json = False,
+) -> None:
+    """Show one run: its spec, its last measurements, where and when it was computed."""
+    from bezoar.cli import _runs
+
+    _runs.show_run(store, key, json)
+
+
+@app.command()
+def gc(
+    store: StorePath = DEFAULT_STORE,
+    outdated: Annotated[
+        bool,
+        typer.Option(
+            "--outdated", help="Also runs of other versions of bezoar, numpy or torch than these."
+        ),
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell.")] = False,
+    json: Json = False,
+) -> None:
+    """Remove what nobody needs: broken runs, and what killed sweeps left behind."""
+    from bezoar.cli import _runs
+
+    _runs.clear_up(store, outdated, dry_run, json)

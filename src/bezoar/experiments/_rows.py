@@ -1,0 +1,123 @@
+"""Finished runs as rows: their fields as text, picking some, and one long table of everything."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bezoar._choices import read_choice
+from bezoar._errors import BezoarError
+from bezoar._files import write_whole
+from bezoar._registry import choose
+from bezoar.experiments._known import CHOICES
+from bezoar.experiments._spec import RunSpec
+from bezoar.experiments._stored_run import ITERATION, StoredRun, parquet_bytes
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+#: How files end that runs can be exported to.
+EXPORTS = (".csv", ".parquet")
+
+#: What stands for a field that was left to its default.
+DEFAULT = "default"
+
+
+def field_text(spec: RunSpec, field: str) -> str:
+    """A field as it is written on the command line; agents as ``3,5``, ``3,`` or ``none``."""
+    value = getattr(spec, field)
+    if value is None:
+        return DEFAULT
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple):
+        if field == "poisoned":
+            return ",".join(map(str, value)) + ("," if len(value) == 1 else "") or "none"
+        return ",".join(value)
+    return str(value)
+
+
+def read_conditions(conditions: Sequence[str]) -> dict[str, list[str]]:
+    """``["network=fan", "aggregator=ios"]`` as the values wanted of each field."""
+    wanted: dict[str, list[str]] = {}
+    for condition in conditions:
+        field, equals, value = (part.strip() for part in condition.partition("="))
+        if not equals or not field or not value:
+            raise BezoarError(f"where: expected field=value, found {condition!r}")
+        choose("where", field, RunSpec.model_fields)
+        wanted.setdefault(field, []).append(value)
+    return wanted
+
+
+def matches(spec: RunSpec, wanted: Mapping[str, Sequence[str]]) -> bool:
+    """Whether each field has one of the values wanted of it.
+
+    A choice has the value if it is written so, with options in any order, or has that name.
+    """
+    return all(any(_has(spec, field, v) for v in values) for field, values in wanted.items())
+
+
+def _has(spec: RunSpec, field: str, value: str) -> bool:
+    if field not in CHOICES:
+        return _same(field_text(spec, field), value)
+    choice = getattr(spec, field)
+    return value == choice.name or read_choice(value) == (choice.name, choice.options)
+
+
+def _same(found: str, wanted: str) -> bool:
+    """Equal as texts, or as numbers."""
+    try:
+        return found == wanted or float(found) == float(wanted)
+    except ValueError:
+        return False
+
+
+def long_table(runs: Iterable[StoredRun]) -> "pa.Table":
+    """One row a run and iteration: key, spec, iteration, metrics (null where not measured)."""
+    import pyarrow as pa
+
+    tables = []
+    for run in runs:
+        count = len(run.iterations)
+        fixed = {"key": run.key, **_cells(run.spec), "diverged": run.diverged}
+        columns = {name: pa.repeat(value, count) for name, value in fixed.items()}
+        columns[ITERATION] = pa.array(run.iterations, pa.int64())
+        columns |= {name: pa.array(v, pa.float64()) for name, v in run.metrics.items()}
+        tables.append(pa.table(columns))
+    if not tables:
+        return pa.table({"key": pa.array([], pa.string()), ITERATION: pa.array([], pa.int64())})
+    return pa.concat_tables(tables, promote_options="default").combine_chunks()
+
+
+def _cells(spec: RunSpec) -> dict[str, Any]:
+    """The fields of a spec as cells: numbers stay numbers, the rest is text."""
+    cells: dict[str, Any] = {}
+    for field in RunSpec.model_fields:
+        value = getattr(spec, field)
+        plain = field != "poisoned" and isinstance(value, bool | int | float)
+        cells[field] = value if plain else field_text(spec, field)
+    return cells
+
+
+def check_export(path: Path) -> None:
+    """Refuse a file that runs cannot be exported to."""
+    if path.suffix.lower() not in EXPORTS:
+        raise BezoarError(
+            f"export: expected a name that ends in {' or '.join(EXPORTS)}, found {str(path)!r}"
+        )
+
+
+def export_runs(runs: Iterable[StoredRun], path: Path) -> Path:
+    """Write the long table of some runs to a CSV or Parquet file."""
+    check_export(path)
+    table = long_table(runs)
+    content = parquet_bytes(table) if path.suffix.lower() == ".parquet" else _csv_bytes(table)
+    return write_whole(path, content)
+
+
+def _csv_bytes(table: "pa.Table") -> bytes:
+    import pyarrow as pa
+    from pyarrow import csv
+
+    sink = pa.BufferOutputStream()
+    csv.write_csv(table, sink, csv.WriteOptions(quoting_style="needed"))
+    return bytes(sink.getvalue())

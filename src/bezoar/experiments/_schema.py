@@ -1,0 +1,142 @@
+"""The JSON schema of sweep documents, for editors that complete and check TOML."""
+
+import inspect
+from collections.abc import Callable
+from copy import deepcopy
+from typing import Any, get_type_hints
+
+from pydantic import PydanticSchemaGenerationError, PydanticUserError, TypeAdapter
+
+from bezoar._registry import options_of, summary_of
+from bezoar.experiments._grid import GROUP, LISTS
+from bezoar.experiments._known import CHOICES, known
+from bezoar.experiments._spec import RunSpec
+
+Schema = dict[str, Any]
+
+#: The draft that editors of TOML understand.
+DRAFT = "http://json-schema.org/draft-07/schema#"
+
+
+def sweep_schema() -> Schema:
+    """What a document of a run or a sweep may hold: each field a value, or a list of them."""
+    fields = {field: _field(field, plain) for field, plain in _plain_fields().items()}
+    block: Schema = {
+        "type": "object",
+        "description": "Fields that vary together; they are put in for the document's own.",
+        "properties": fields,
+        "additionalProperties": False,
+    }
+    blocks = {
+        "type": "array",
+        "description": "Blocks of fields that vary together; the sweep is the union of them all.",
+        "items": {"$ref": "#/definitions/group"},
+        "minItems": 1,
+    }
+    return {
+        "$schema": DRAFT,
+        "title": "A run or a sweep of bezoar",
+        "description": "Any field may be a list: every combination is run.",
+        "type": "object",
+        "properties": {**fields, GROUP: blocks},
+        "additionalProperties": False,
+        "definitions": {field: _choice(field) for field in CHOICES} | {"group": block},
+    }
+
+
+def _plain_fields() -> dict[str, Schema]:
+    """The fields of a run as pydantic describes them."""
+    properties: dict[str, Schema] = RunSpec.model_json_schema()["properties"]
+    return {field: _without_titles(schema) for field, schema in properties.items()}
+
+
+def _field(field: str, plain: Schema) -> Schema:
+    about = {key: plain.pop(key) for key in ("description", "default") if key in plain}
+    if about.get("default", ...) is None:
+        del about["default"]  # TOML has no null
+    if field in CHOICES:
+        plain = {"$ref": f"#/definitions/{field}"}
+    elif field == "dataset":
+        plain["enum"] = list(known()[field])
+    elif field == "metrics":
+        plain = {"type": "array", "items": {"enum": list(known()[field])}}
+    elif field == "poisoned":
+        plain["anyOf"] = [kind for kind in plain["anyOf"] if kind.get("type") != "null"]
+    return about | _several(field, plain)
+
+
+def _several(name: str, one: Schema) -> Schema:
+    """One value, or a list of them."""
+    several: Schema = {"type": "array", "items": one, "minItems": 1}
+    if name in LISTS:
+        # A list of plain values is one value; a list with a list inside is several.
+        several["contains"] = {"type": "array"}
+    return {"anyOf": [one, several]}
+
+
+def _choice(field: str) -> Schema:
+    """A name, a name with options as text, or a table."""
+    table = known()[field]
+    names = list(table)
+    forms: list[Schema] = [
+        {"enum": names, "description": "A name."},
+        {
+            "type": "string",
+            "description": "A name with options: name:option=value,…",
+            "pattern": f"^\\s*({'|'.join(names)})\\s*(:.*)?$",
+            "examples": [f"{name}:{_example(make)}" for name, make in table.items() if _made(make)],
+        },
+        *(_table(name, make) for name, make in table.items()),
+        {
+            "type": "object",
+            "description": "Several names with the options that all of them have.",
+            "properties": {"name": {"type": "array", "items": {"enum": names}, "minItems": 1}},
+            "required": ["name"],
+        },
+    ]
+    return {"anyOf": forms}
+
+
+def _made(make: Callable[..., Any]) -> bool:
+    return bool(options_of(make))
+
+
+def _example(make: Callable[..., Any]) -> str:
+    option, default = next(iter(options_of(make).items()))
+    return f"{option}={'…' if default is inspect.Parameter.empty else default}"
+
+
+def _table(name: str, make: Callable[..., Any]) -> Schema:
+    """The table of one name with its options."""
+    options = options_of(make)
+    hints = get_type_hints(make)
+    properties: dict[str, Schema] = {"name": {"const": name}}
+    for option, default in options.items():
+        about: Schema = _several(option, _type(hints.get(option, Any)))
+        if default is not inspect.Parameter.empty and default is not None:
+            about["default"] = default
+        properties[option] = about
+    needed = [option for option, default in options.items() if default is inspect.Parameter.empty]
+    return {
+        "type": "object",
+        "title": name,
+        "description": summary_of(make),
+        "properties": properties,
+        "required": ["name", *needed],
+        "additionalProperties": False,
+    }
+
+
+def _type(hint: Any) -> Schema:
+    """The schema of an option's type; anything goes where it has none."""
+    try:
+        return _without_titles(TypeAdapter(hint).json_schema())
+    except (PydanticSchemaGenerationError, PydanticUserError):
+        return {}
+
+
+def _without_titles(schema: Schema) -> Schema:
+    """The schema without the titles that pydantic makes of field names."""
+    schema = deepcopy(schema)
+    schema.pop("title", None)
+    return schema
