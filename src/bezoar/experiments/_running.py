@@ -96,7 +96,7 @@ def train_group(
     here: dict[Hashable, Network] = {}
     runs = [_run(spec, here.setdefault(_site(spec), network_of(spec))) for spec in specs]
     partition = partition_of(specs[0], runs[0].network.agents)
-    return Engine(_problem(specs[0], partition), runs, workers).train(
+    return Engine(problem_of(specs[0], partition), runs, workers).train(
         progress, start=start, keep=keep
     )
 
@@ -165,7 +165,7 @@ def check(spec: RunSpec) -> None:
     Raises:
         BezoarError: with the field, what was found and what is allowed.
     """
-    training.check_runs(_problem(spec, None), [_run(spec, network_of(spec))])
+    training.check_runs(problem_of(spec, None), [_run(spec, network_of(spec))])
 
 
 def network_of(spec: RunSpec) -> Network:
@@ -214,7 +214,8 @@ def _run(spec: RunSpec, network: Network) -> Run:
     )
 
 
-def _problem(spec: RunSpec, partition: data.Partition | None) -> Problem:
+def problem_of(spec: RunSpec, partition: data.Partition | None) -> Problem:
+    """What a run of the spec shares with those it is stepped together with."""
     return Problem(
         data.load(spec.dataset),
         partition,

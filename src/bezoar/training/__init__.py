@@ -3,14 +3,14 @@
 from typing import Any
 
 from bezoar import _registry
-from bezoar.training._checkpoint import Checkpoint
+from bezoar.training._checkpoint import Checkpoint, CheckpointError
 from bezoar.training._costs import LocalCosts
 from bezoar.training._engine import DTYPES, Engine, History, State, check_runs
 from bezoar.training._metrics import METRICS
 from bezoar.training._quadratic import QuadraticCosts, lower_bound_costs, random_quadratics
 from bezoar.training._run import Problem, Run
 from bezoar.training._schedules import SCHEDULES, Constant, Horizon, InverseSqrt, Schedule
-from bezoar.training._speed import product_speed
+from bezoar.training._speed import operations, product_speed
 from bezoar.training._workers import Workers, available_cores
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "METRICS",
     "SCHEDULES",
     "Checkpoint",
+    "CheckpointError",
     "Constant",
     "Engine",
     "History",
@@ -33,6 +34,7 @@ __all__ = [
     "available_cores",
     "check_runs",
     "lower_bound_costs",
+    "operations",
     "product_speed",
     "random_quadratics",
     "schedule",

@@ -25,6 +25,10 @@ FORMAT = 1
 Taken = tuple[int, dict[str, Tensor]]
 
 
+class CheckpointError(BezoarError):
+    """A checkpoint cannot be gone on from: it is damaged, or was made in another training."""
+
+
 @dataclass(frozen=True)
 class Checkpoint:
     """A training between two iterations, with all that the rest of it depends on.
@@ -75,14 +79,14 @@ class Checkpoint:
         """Read what :meth:`save` wrote.
 
         Raises:
-            BezoarError: where the file is not a whole checkpoint, or of a newer layout.
+            CheckpointError: where the file is not a whole checkpoint, or of a newer layout.
             OSError: where it cannot be read at all.
         """
         try:
             with safe_open(path, "pt") as file:
                 metadata = file.metadata() or {}
                 if metadata.get("format") != str(FORMAT):
-                    raise BezoarError(
+                    raise CheckpointError(
                         f"checkpoint: {path} has the format {metadata.get('format')}; this "
                         f"version of bezoar reads {FORMAT}"
                     )
@@ -99,7 +103,7 @@ class Checkpoint:
                     tuple(json.loads(metadata["subject"])),
                 )
         except (SafetensorError, LookupError, json.JSONDecodeError) as error:
-            raise BezoarError(f"checkpoint: {path} is damaged: {error}") from None
+            raise CheckpointError(f"checkpoint: {path} is damaged: {error}") from None
 
     def check(self, subject: Sequence[str], models: Tensor) -> None:
         """Refuse to go on with another training than the one this was made in.
@@ -107,15 +111,18 @@ class Checkpoint:
         Args:
             subject: what is to be trained.
             models: ``[runs, agents, …]`` like those to be trained.
+
+        Raises:
+            CheckpointError: with what was expected and what was found.
         """
         for expected, found in zip_longest(subject, self.subject, fillvalue="nothing"):
             if expected != found:
-                raise BezoarError(
+                raise CheckpointError(
                     f"checkpoint: it was made in another training; expected {expected}, "
                     f"found {found}"
                 )
         if (self.models.shape, self.models.dtype) != (models.shape, models.dtype):
-            raise BezoarError(
+            raise CheckpointError(
                 f"checkpoint: expected models {list(models.shape)} of {models.dtype}, found "
                 f"{list(self.models.shape)} of {self.models.dtype}"
             )

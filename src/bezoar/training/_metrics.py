@@ -26,13 +26,15 @@ METRICS = {
     "poison_share": "weight that regular agents gave to poisoned ones in the last exchange",
 }
 
-_BY_AVERAGE = {"accuracy", "test_loss"}
-_BY_AGENT = {"accuracy_mean", "accuracy_worst"}
+#: Metrics that test the average model, and those that test every agent's.
+BY_AVERAGE = {"accuracy", "test_loss"}
+BY_AGENT = {"accuracy_mean", "accuracy_worst"}
 
 #: Metrics that need a test set.
-BY_TEST = _BY_AVERAGE | _BY_AGENT
+BY_TEST = BY_AVERAGE | BY_AGENT
 
-_BY_GRADIENT = {"training_loss", "gradient_norm", "heterogeneity", "disturbance"}
+#: Metrics that need every agent's gradient at the average model.
+BY_GRADIENT = {"training_loss", "gradient_norm", "heterogeneity", "disturbance"}
 
 
 class TestSet:
@@ -132,12 +134,12 @@ class Meter:
             given = share.masked_fill(self._poisoned, 0) * self._average
             found["poison_share"] = given.sum(1)
         common = average.view(len(models), *models.shape[2:])
-        if self._test is not None and wanted & _BY_AVERAGE:
+        if self._test is not None and wanted & BY_AVERAGE:
             [(accuracy, loss)] = self._workers.map(self._test.evaluate, [common])
             found |= {"accuracy": accuracy, "test_loss": loss}
-        if self._test is not None and wanted & _BY_AGENT:
+        if self._test is not None and wanted & BY_AGENT:
             found |= self._by_agent(self._test, models)
-        if wanted & _BY_GRADIENT:
+        if wanted & BY_GRADIENT:
             found |= self._by_gradient(common, models)
         return {name: found[name] for name in self.metrics}
 

@@ -6,6 +6,9 @@ from typing import Any
 
 import torch
 
+from bezoar.models import SoftmaxRegression
+from bezoar.training._metrics import BY_AGENT, BY_AVERAGE, BY_GRADIENT
+from bezoar.training._run import Problem
 from bezoar.training._workers import Workers
 
 #: The shape of a step's matrix products: rows (classes of all runs), width, samples.
@@ -35,3 +38,25 @@ def product_speed(workers: int | None = None, products: int = 20, rounds: int = 
             times.append(time.perf_counter() - before)
         operations = products * 2 * rows * width * samples * pool.count
     return operations / statistics.median(times[1:])
+
+
+def operations(problem: Problem, runs: int, agents: int) -> float:
+    """Floating-point operations of a training, in float32; only matrix products are counted.
+
+    Args:
+        problem: what is trained, on a dataset.
+        runs: how many at once.
+        agents: the number of agents.
+    """
+    dataset = problem.dataset
+    if dataset is None:
+        return 0.0
+    model = SoftmaxRegression(dataset.classes, dataset.features)
+    sample = 2 * model.classes * model.width * runs
+    step = 2 * sample * len(dataset.train)  # scores, then gradients
+    wanted = set(problem.metrics)
+    tested = bool(wanted & BY_AVERAGE) + agents * bool(wanted & BY_AGENT)
+    measurement = tested * sample * len(dataset.test) + step * bool(wanted & BY_GRADIENT)
+    measured = 1 + -(-problem.iterations // problem.every)
+    whole = problem.iterations * step + measured * measurement
+    return float(whole) * (2 if problem.dtype == "float64" else 1)
