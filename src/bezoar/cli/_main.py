@@ -95,6 +95,25 @@ def run(
 
 
 @app.command()
+def sweep(
+    spec: Annotated[Path, typer.Argument(help="A TOML file; any field given as a list is swept.")],
+    store: Annotated[Path, typer.Option(help="Where finished runs are kept.")] = Path(
+        "results/store"
+    ),
+    workers: Workers = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Only tell what there is to do, and how long it takes."),
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Have all runs of a document in a store; kill it at any time, and call it again."""
+    from bezoar.cli import _sweep
+
+    _sweep.run_sweep(spec, store, workers, dry_run, json)
+
+
+@app.command()
 def reproduce(
     figures: Annotated[
         list[str], typer.Argument(help="fig1, fig9, table1, table2, theorems, contamination.")

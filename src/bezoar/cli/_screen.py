@@ -44,22 +44,37 @@ def print_table(
     columns: Sequence[str],
     rows: Sequence[Sequence[str]],
     numbers: bool = True,
+    texts: int = 1,
 ) -> None:
-    """Print a table; after its first column come numbers, unless told otherwise."""
+    """Print a table; after its first columns, or so many, come numbers, unless told otherwise."""
     table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for place, column in enumerate(columns):
-        table.add_column(column, justify="right" if numbers and place else "left")
+        table.add_column(column, justify="right" if numbers and place >= texts else "left")
     for row in rows:
         table.add_row(*row)
     console.print(f"[bold]{title}[/]")
     console.print(table)
 
 
-@contextmanager
-def training_progress(title: str) -> Iterator[Any]:
-    """A bar on the error stream with the time left and the latest accuracy."""
-    bar = Progress(
-        TextColumn("{task.description}"),
+def count(number: int, what: str) -> str:
+    """``3 runs``, ``1 run``."""
+    return f"{number:,} {what}" + ("" if number == 1 else "s")
+
+
+def duration(seconds: float) -> str:
+    """A length of time, roughly."""
+    if seconds < 90:
+        return f"{max(seconds, 1):.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.0f} h"
+
+
+def training_bars() -> Progress:
+    """Bars on the error stream, with the time left and the latest accuracy.
+
+    Tasks have a field ``accuracy``, a text.
+    """
+    return Progress(
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
@@ -70,16 +85,25 @@ def training_progress(title: str) -> Iterator[Any]:
         transient=True,
         disable=not errors.is_terminal,
     )
-    with bar:
-        task = bar.add_task(title, total=None, accuracy="")
+
+
+def accuracies(values: Sequence[float]) -> str:
+    """The accuracies of runs as a short text."""
+    if not values:
+        return ""
+    if len(values) == 1:
+        return f"accuracy {values[0]:.3f}"
+    return f"accuracy {min(values):.3f} … {max(values):.3f}"
+
+
+@contextmanager
+def training_progress(title: str) -> Iterator[Any]:
+    """One bar for a training."""
+    with training_bars() as bars:
+        task = bars.add_task(title, total=None, accuracy="")
 
         def update(done: int, total: int, accuracy: Any) -> None:
-            values = [float(value) for value in accuracy]
-            shown = ""
-            if len(values) == 1:
-                shown = f"accuracy {values[0]:.3f}"
-            elif values:
-                shown = f"accuracy {min(values):.3f} … {max(values):.3f}"
-            bar.update(task, completed=done, total=total, accuracy=shown)
+            shown = accuracies([float(value) for value in accuracy])
+            bars.update(task, completed=done, total=total, accuracy=shown)
 
         yield update
