@@ -76,10 +76,10 @@ def test_the_partition_follows_the_seed():
 
 def test_figure_1_is_the_motivating_example():
     cells = figure_1()
-    assert {cell.network for cell in cells} == {"two_castle", "fan"}
+    assert {cell.place.network for cell in cells} == {"two_castle", "fan"}
     assert len(cells) == 14
     for cell in cells:
         assert cell.spec.partition.name == "by_class"
         network = network_of(cell.spec)
         assert network.agents == 10
-        assert len(network.poisoned) == (0 if cell.rule == "baseline" else 1)
+        assert len(network.poisoned) == (0 if cell.place.rule == "baseline" else 1)

@@ -6,9 +6,14 @@ from math import nan
 from pathlib import Path
 from typing import Any
 
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
 from bezoar._errors import BezoarError
 from bezoar.cli._screen import console, errors, number, print_json, print_table
 from bezoar.experiments._rows import (
+    FORMAL,
     check_export,
     export_runs,
     field_text,
@@ -18,14 +23,14 @@ from bezoar.experiments._rows import (
 from bezoar.experiments._spec import RunSpec
 from bezoar.experiments._store import Store, StoredRun
 
-#: Fields that the table shows in any case; others when the runs differ in them.
-SHOWN = ("network", "partition", "aggregator", "attack", "iterations", "seed")
-
-#: Fields that say nothing about a run's numbers.
-HIDDEN = ("format", "metrics", "keep_models")
+#: The order of the columns; other fields follow.
+FIRST = ("network", "partition", "attack", "poisoned", "aggregator", "seed")
 
 #: Digits of a key in the table.
 SHORT = 8
+
+#: As wide as any table.
+WIDE = 10_000
 
 #: Seconds of the units that ages are told in.
 UNITS = {"d": 86400, "h": 3600, "min": 60}
@@ -112,22 +117,31 @@ def _order(run: StoredRun) -> tuple[Any, ...]:
 
 
 def _print_runs(store: Store, runs: Sequence[StoredRun]) -> None:
-    def differ(field: str) -> bool:
-        return len({field_text(run.spec, field) for run in runs}) > 1
-
-    others = [f for f in RunSpec.model_fields if f not in (*SHOWN, *HIDDEN) and differ(f)]
-    fields = [*SHOWN, *others]
-    rows = [
-        [
-            run.key[:SHORT],
-            *(field_text(run.spec, field) for field in fields),
-            "diverged" if run.diverged else number(_final(run).get("accuracy", nan)),
-            _age(run.provenance.get("ended")),
-        ]
-        for run in runs
-    ]
-    title = f"{_count(len(runs), 'run')} in {store.path}"
-    print_table(title, ["key", *fields, "accuracy", "age"], rows, numbers=False)
+    """A table of what the runs differ in, below a line of what they have in common."""
+    console.print(f"[bold]{_count(len(runs), 'run')}[/] in {store.path}")
+    if not runs:
+        return
+    fields = [*FIRST, *(f for f in RunSpec.model_fields if f not in (*FIRST, *FORMAL))]
+    found = {field: [field_text(run.spec, field) for run in runs] for field in fields}
+    shared = {field: texts[0] for field, texts in found.items() if len(set(texts)) == 1}
+    common = ", ".join(f"{field} {text}" for field, text in shared.items())
+    console.print(f"{'All with' if len(runs) > 1 else 'With'} {common}.", markup=False)
+    columns = {field: texts for field, texts in found.items() if field not in shared}
+    columns |= {
+        "accuracy": [number(_final(run).get("accuracy", nan)) for run in runs],
+        "age": [_age(run.provenance.get("ended")) for run in runs],
+    }
+    if any(run.diverged for run in runs):
+        columns["diverged"] = ["yes" if run.diverged else "" for run in runs]
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("key", no_wrap=True)
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for run, *cells in zip(runs, *columns.values(), strict=True):
+        table.add_row(run.key[:SHORT], *cells)
+    # A table that goes to a file or a pipe is not cut to the width of a terminal.
+    screen = console if console.is_terminal else Console(width=WIDE, highlight=False)
+    screen.print(table)
 
 
 def _document(run: StoredRun) -> dict[str, Any]:

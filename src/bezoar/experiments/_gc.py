@@ -2,11 +2,13 @@
 
 import json
 import os
+import secrets
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,17 +16,16 @@ from bezoar._errors import BezoarError
 from bezoar.experiments._identity import run_key, versions
 from bezoar.experiments._locks import Lock
 from bezoar.experiments._spec import RunSpec
-from bezoar.experiments._stored_run import BrokenRunError, UnknownFormatError, read_run
+from bezoar.experiments._stored_run import BrokenRunError, read_run
 
 if TYPE_CHECKING:
     from bezoar.experiments._store import Store
 
-#: What a sweep writes into the folder of a group: the specs of its runs.
+#: What a sweep writes into the folder of a group: among others the specs of its runs.
 GROUP_FILE = "group.json"
 
-#: A group's folder without that file is one that a sweep is about to begin, unless it is older
-#: than so many seconds.
-BEGINNING = 600.0
+#: Whose work a group is cannot always be told; it is nobody's after so many seconds of rest.
+REST = 86400.0
 
 
 @dataclass(frozen=True)
@@ -44,72 +45,115 @@ class Removal:
 
 @dataclass(frozen=True)
 class _Candidate:
-    """A folder that may go if nobody holds these locks."""
+    """A folder that may go.
+
+    Attributes:
+        path: the folder.
+        why: why nobody needs it; ``None`` if somebody may.
+        locks: who works on it holds one of these.
+    """
 
     path: Path
-    reason: str
+    why: Callable[[], str | None]
     locks: tuple[str, ...] = ()
 
 
 def collect(store: "Store", outdated: bool, dry_run: bool) -> list[Removal]:
     """Remove, or only tell, what nobody needs and nobody works on; see :meth:`Store.gc`."""
-    removals = []
-    for candidate in _candidates(store, outdated):
-        with ExitStack() as held:
-            locks = [Lock.take(store.locks_folder / f"{name}.lock") for name in candidate.locks]
-            for lock in filter(None, locks):
-                held.enter_context(lock)
-            if None in locks:
-                continue
-            removals.append(Removal(candidate.path, candidate.reason, _size(candidate.path)))
-            if not dry_run:
-                shutil.rmtree(candidate.path)
+    candidates = [one for one in _candidates(store, outdated) if one.why()]
+    if dry_run:
+        return [removal for one in candidates if (removal := _tell(store, one))]
+    if not store.work_folder.exists():
+        return []  # nothing was ever written here
+    with store.writing():
+        removals = [removal for one in candidates if (removal := _remove(store, one))]
+        for path in store.locks_folder.glob("*.lock"):
+            if lock := Lock.take(path):
+                lock.release()  # which removes its file
     return removals
 
 
 def _candidates(store: "Store", outdated: bool) -> Iterator[_Candidate]:
     for path in _folders(store.staging_folder):
-        yield _Candidate(path, "left half-written", (path.name,))
+        yield _Candidate(path, lambda: "left half-written", (path.name,))
     for path in _folders(store.broken_folder):
-        yield _Candidate(path, "broken, set aside")
+        yield _Candidate(path, lambda: "broken, was set aside")
     for key in store.finished_keys():
-        if reason := _why_not(store.runs_folder / key, outdated):
-            yield _Candidate(store.runs_folder / key, reason, (key, f"{key}-repair"))
+        path = store.runs_folder / key
+        yield _Candidate(path, partial(_why_no_run, path, outdated), (key, f"{key}-repair"))
     for path in _folders(store.groups_folder):
-        if group := _group(store, path, outdated):
-            yield group
+        why = partial(_why_no_group, store, path, outdated)
+        yield _Candidate(path, why, _keys_of_group(path) or ())
 
 
-def _why_not(folder: Path, outdated: bool) -> str | None:
+def _why_no_run(folder: Path, outdated: bool) -> str | None:
     """Why a finished run is of no use, if it is not."""
     try:
         run = read_run(folder)
         run.verify()
     except BrokenRunError:
         return "broken"
-    except UnknownFormatError:
-        return None  # a newer version can read it
-    except FileNotFoundError:
-        return None
+    except BezoarError:
+        return None  # a newer version, or somebody with more rights, may read it
     return "of other versions" if outdated and run.versions != versions() else None
 
 
-def _group(store: "Store", folder: Path, outdated: bool) -> _Candidate | None:
-    """A group's folder, if no sweep will go on with it."""
+def _why_no_group(store: "Store", folder: Path, outdated: bool) -> str | None:
+    """Why no sweep will go on with a group, if none will."""
+    keys = _keys_of_group(folder)
+    if keys and store.group_folder(keys) == folder:
+        return "a group whose runs are finished" if all(key in store for key in keys) else None
+    # Never begun, damaged, or of other versions: who may be working on it cannot be told.
+    if not _rests(folder):
+        return None
+    if keys is None:
+        return "a group that cannot be read"
+    return "a group of other versions" if outdated else None
+
+
+def _keys_of_group(folder: Path) -> tuple[str, ...] | None:
+    """The keys of a group's runs, by today's versions; ``None`` where they cannot be told."""
     try:
-        document = json.loads((folder / GROUP_FILE).read_bytes())
-        keys = [run_key(RunSpec.recall(spec)) for spec in document["specs"]]
+        specs = json.loads((folder / GROUP_FILE).read_bytes())["specs"]
+        return tuple(run_key(RunSpec.recall(spec)) for spec in specs)
+    except (OSError, ValueError, LookupError, TypeError):
+        return None
+
+
+def _rests(folder: Path) -> bool:
+    """Whether nothing was written there for long."""
+    try:
+        latest = max(path.stat().st_mtime for path in (folder, *folder.iterdir()))
     except FileNotFoundError:
-        age = time.time() - folder.stat().st_mtime
-        return _Candidate(folder, "a group never begun") if age > BEGINNING else None
-    except (ValueError, KeyError, TypeError, BezoarError):
-        return _Candidate(folder, "a group that cannot be read")
-    if store.group_folder(keys) != folder:
-        reason = "a group of other versions"
-        return _Candidate(folder, reason, tuple(keys)) if outdated else None
-    if all(key in store for key in keys):
-        return _Candidate(folder, "a group whose runs are finished", tuple(keys))
-    return None
+        return False  # somebody just removed it
+    return time.time() - latest > REST
+
+
+def _tell(store: "Store", candidate: _Candidate) -> Removal | None:
+    """What would be removed, if nobody works on it."""
+    if any(Lock.is_held(store.lock_file(name)) for name in candidate.locks):
+        return None
+    return Removal(candidate.path, candidate.why() or "", _size(candidate.path))
+
+
+def _remove(store: "Store", candidate: _Candidate) -> Removal | None:
+    """Remove a folder and tell, unless somebody works on it."""
+    # Moved first: if this process is killed, no half of a run is left where whole ones are.
+    aside = store.staging_folder / f"removed-{secrets.token_hex(8)}"
+    with ExitStack() as held:
+        for name in (*candidate.locks, aside.name):
+            lock = Lock.take(store.lock_file(name))
+            if lock is None:
+                return None
+            held.enter_context(lock)
+        # Asked again: before we had the locks, it may have been replaced.
+        reason = candidate.path.exists() and candidate.why()
+        if not reason:
+            return None
+        removal = Removal(candidate.path, reason, _size(candidate.path))
+        os.rename(candidate.path, aside)
+        shutil.rmtree(aside)
+    return removal
 
 
 def _folders(path: Path) -> list[Path]:

@@ -1,6 +1,9 @@
 """Locks between processes, which the system frees when a process dies."""
 
 import os
+import time
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 
@@ -21,32 +24,78 @@ class Lock:
 
         while True:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+            taken = False
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 # Its last holder may have removed the file after we opened it: then what we
                 # locked guards nothing, and another process may hold a new file of that name.
-                if _is_at(path, descriptor):
+                taken = _is_at(path, descriptor)
+                if taken:
                     return cls(path, descriptor)
-                os.close(descriptor)
             except BlockingIOError:
-                os.close(descriptor)
                 return None
-            except BaseException:
-                os.close(descriptor)
-                raise
+            finally:
+                if not taken:
+                    os.close(descriptor)
+
+    @classmethod
+    def wait(cls, path: Path) -> "Lock":
+        """Take a lock that is only ever held for moments."""
+        while (lock := cls.take(path)) is None:
+            time.sleep(0.01)
+        return lock
+
+    @staticmethod
+    def is_held(path: Path) -> bool:
+        """Whether somebody holds the lock with this file; writes nothing."""
+        import fcntl
+
+        try:
+            descriptor = os.open(path, os.O_RDONLY)
+        except FileNotFoundError:
+            return False
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            return False
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(descriptor)
 
     def release(self) -> None:
         """Free the lock and remove its file; a second time does nothing."""
         if self._descriptor is None:
             return
         descriptor, self._descriptor = self._descriptor, None
-        try:
-            # Removed while it is held, so that nobody can remove the file of a later holder.
-            self.path.unlink(missing_ok=True)
-        finally:
-            os.close(descriptor)
+        # Removed while it is held, so that nobody can remove the file of a later holder. One that
+        # cannot be removed does no harm.
+        with suppress(OSError):
+            self.path.unlink()
+        os.close(descriptor)
 
     def __enter__(self) -> "Lock":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
+@dataclass(frozen=True)
+class Claim:
+    """The right to compute a run, held until it is released or the process ends.
+
+    Attributes:
+        key: the run's name.
+    """
+
+    key: str
+    _lock: Lock
+
+    def release(self) -> None:
+        """Let others claim the run; a second time does nothing."""
+        self._lock.release()
+
+    def __enter__(self) -> "Claim":
         return self
 
     def __exit__(self, *_: object) -> None:

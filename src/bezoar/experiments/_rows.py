@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 #: How files end that runs can be exported to.
 EXPORTS = (".csv", ".parquet")
 
-#: What stands for a field that was left to its default.
-DEFAULT = "default"
+#: Fields that say nothing about a run's numbers.
+FORMAL = ("format", "metrics", "keep_models")
 
 
 def field_text(spec: RunSpec, field: str) -> str:
     """A field as it is written on the command line; agents as ``3,5``, ``3,`` or ``none``."""
     value = getattr(spec, field)
     if value is None:
-        return DEFAULT
+        return "all" if field == "metrics" else "default"
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, tuple):
@@ -92,6 +92,8 @@ def _cells(spec: RunSpec) -> dict[str, Any]:
     """The fields of a spec as cells: numbers stay numbers, the rest is text."""
     cells: dict[str, Any] = {}
     for field in RunSpec.model_fields:
+        if field in FORMAL:
+            continue
         value = getattr(spec, field)
         plain = field != "poisoned" and isinstance(value, bool | int | float)
         cells[field] = value if plain else field_text(spec, field)

@@ -17,17 +17,15 @@ import os
 import re
 import secrets
 import shutil
-import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bezoar._errors import BezoarError
 from bezoar._files import sync_folder, write_whole
 from bezoar.experiments._identity import DIGITS, digest, run_key
-from bezoar.experiments._locks import Lock
+from bezoar.experiments._locks import Claim, Lock
 from bezoar.experiments._stored_run import (
     BrokenRunError,
     StoredRun,
@@ -75,28 +73,6 @@ class StoreError(BezoarError):
     """The store cannot be used: the disk is full, or it may not be written."""
 
 
-@dataclass(frozen=True)
-class Claim:
-    """The right to compute a run, held until it is released or the process ends.
-
-    Attributes:
-        key: the run's name.
-    """
-
-    key: str
-    _lock: Lock
-
-    def release(self) -> None:
-        """Let others claim the run; a second time does nothing."""
-        self._lock.release()
-
-    def __enter__(self) -> "Claim":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.release()
-
-
 class Store:
     """Finished runs in a folder, which is made when something is first written.
 
@@ -139,7 +115,8 @@ class Store:
             BrokenRunError: if it is damaged.
             UnknownFormatError: if a newer version wrote it.
         """
-        key = self.find_key(wanted) if isinstance(wanted, str) else run_key(wanted)
+        is_prefix = isinstance(wanted, str) and not _KEY.fullmatch(wanted)
+        key = self.find_key(str(wanted)) if is_prefix else _key_of(wanted)
         if key not in self:
             raise BezoarError(f"run: {key} is not in the store {self.path}")
         return read_run(self.runs_folder / key)
@@ -190,7 +167,7 @@ class Store:
             token = f"{key}-{secrets.token_hex(4)}"
             staging = self.staging_folder / token
             # The lock tells the garbage collector that somebody is still writing there.
-            with _held(self.locks_folder / f"{token}.lock"):
+            with Lock.wait(self.lock_file(token)):
                 try:
                     staging.mkdir()
                     write_run(staging, key, spec, history, provenance)
@@ -203,12 +180,16 @@ class Store:
         """The right to compute a run; ``None`` while somebody else, or this process, has it."""
         key = run_key(spec)
         with self.writing():
-            lock = Lock.take(self.locks_folder / f"{key}.lock")
+            lock = Lock.take(self.lock_file(key))
         return Claim(key, lock) if lock else None
 
     def group_folder(self, keys: Collection[str]) -> Path:
         """The folder for the work on these runs together; not made here."""
         return self.groups_folder / digest("\n".join(sorted(keys)).encode())[:DIGITS]
+
+    def lock_file(self, name: str) -> Path:
+        """The file of the lock on something that is worked on."""
+        return self.locks_folder / f"{name}.lock"
 
     def repair(self, wanted: "RunSpec | str") -> Path | None:
         """Set a run aside if it is damaged, so that it counts as not finished.
@@ -222,7 +203,7 @@ class Store:
             return None
         aside = self.broken_folder / f"{key}-{secrets.token_hex(4)}"
         # Looked at again under a lock: another process may just have repaired and replaced it.
-        with self.writing(), _held(self.locks_folder / f"{key}-repair.lock"):
+        with self.writing(), Lock.wait(self.lock_file(f"{key}-repair")):
             if _is_whole(folder):
                 return None
             self.broken_folder.mkdir(exist_ok=True)
@@ -317,12 +298,3 @@ def _is_whole(folder: Path) -> bool:
     except BrokenRunError:
         return False
     return True
-
-
-@contextmanager
-def _held(path: Path) -> Iterator[None]:
-    """Hold a lock that others hold for moments at the most."""
-    while (lock := Lock.take(path)) is None:
-        time.sleep(0.01)
-    with lock:
-        yield
