@@ -1,8 +1,10 @@
 """What was reproduced, as a file beside its pictures: what the HTML report is made from."""
 
+import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -11,9 +13,12 @@ from bezoar._errors import BezoarError
 #: The name of the file in the folder of a figure or table.
 SUMMARY = "summary.json"
 
-FORMAT = 1
+#: The version of summaries that this code writes and the newest that it reads.
+FORMAT: Literal[1] = 1
 
 Verdict = Literal["holds", "does not hold", "undecided"]
+
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 
 
 class _Part(BaseModel):
@@ -78,6 +83,7 @@ class Summary(_Part):
         caption: what to see.
         command: what reproduces it.
         images, data: files beside the summary.
+        metrics: what it shows of its curves, the most important first.
     """
 
     format: Literal[1] = FORMAT
@@ -90,6 +96,7 @@ class Summary(_Part):
     tables: tuple[Table, ...] = ()
     claims: tuple[JudgedClaim, ...] = ()
     curves: tuple[Curve, ...] = ()
+    metrics: tuple[str, ...] = ()
 
     def save(self, folder: Path) -> Path:
         """Write it into the folder, aside first, so that no half-written one is left behind."""
@@ -104,13 +111,34 @@ class Summary(_Part):
         """Read the summary in a folder."""
         path = folder / SUMMARY
         try:
-            return cls.model_validate_json(path.read_text(encoding="utf-8"))
+            document = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise BezoarError(f"{path}: it is not valid JSON: {error}") from None
+        found = document.get("format") if isinstance(document, dict) else None
+        if isinstance(found, int) and found > FORMAT:
+            raise BezoarError(
+                f"{path}: it has format {found}, this version of bezoar knows formats up to "
+                f"{FORMAT}; a newer bezoar reads it"
+            )
+        try:
+            return cls.model_validate(document)
         except ValidationError as error:
             problem = error.errors()[0]
-            where = ".".join(str(part) for part in problem["loc"])
+            where = ".".join(str(part) for part in problem["loc"]) or "summary"
             raise BezoarError(f"{path}: {where}: {problem['msg']}") from None
 
 
+def summary_folders(results: Path) -> list[Path]:
+    """The folders with a summary under a folder of results, fig2 before fig10."""
+    found = [path.parent for path in results.glob(f"*/{SUMMARY}")]
+    return sorted(found, key=lambda folder: _by_number(folder.name))
+
+
 def summaries(results: Path) -> Sequence[Summary]:
-    """Every summary in the folders under a folder of results, by name."""
-    return [Summary.load(path.parent) for path in sorted(results.glob(f"*/{SUMMARY}"))]
+    """Every summary under a folder of results, in the order of their names."""
+    return [Summary.load(folder) for folder in summary_folders(results)]
+
+
+def _by_number(name: str) -> list[tuple[int, str]]:
+    parts = re.split(r"(\d+)", name)
+    return [(int(part), "") if part.isdecimal() else (0, part) for part in parts]
