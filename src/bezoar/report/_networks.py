@@ -24,7 +24,7 @@ def draw_network(network: Network, axes: Any, labels: Mapping[int, str] | None =
         axes: where to.
         labels: what to write into the agents, by default their numbers.
     """
-    positions = _positions(network)
+    positions = agent_positions(network)
     few = network.agents <= NUMBERED
     size = 260 if few else max(6, 4000 / network.agents)
     dense = len(network.edges) > 3 * network.agents
@@ -60,6 +60,7 @@ def draw_network(network: Network, axes: Any, labels: Mapping[int, str] | None =
             font_color="white",
             font_size=8,
             font_weight="bold",
+            clip_on=False,
             ax=axes,
         )
     axes.set_axis_off()
@@ -67,7 +68,8 @@ def draw_network(network: Network, axes: Any, labels: Mapping[int, str] | None =
     axes.set_aspect("equal")
 
 
-def _positions(network: Network) -> Positions:
+def agent_positions(network: Network) -> Positions:
+    """Where each agent is drawn, x to the right and y upwards, in any units."""
     layout = _LAYOUTS.get(network.name)
     if layout is not None:
         return layout(network)

@@ -53,6 +53,40 @@ def look(rule: str, place: int = 0) -> Look:
     return LOOKS.get(rule) or Look(rule, OTHERS[place % len(OTHERS)], "*", "-.")
 
 
+#: The darkest background of a page that curves are drawn on, and how much they stand out from it.
+DARK, CONTRAST = "#14171C", 3.5
+
+
+def on_dark(colour: str) -> str:
+    """A colour as it is on a dark page: lightened, if need be, until it stands out."""
+    red, green, blue = _channels(colour)
+    for step in range(101):
+        lighter = [channel + (1 - channel) * step / 100 for channel in (red, green, blue)]
+        shown = "#" + "".join(f"{round(255 * channel):02X}" for channel in lighter)
+        if contrast(shown, DARK) >= CONTRAST:
+            return shown
+    return "#FFFFFF"
+
+
+def contrast(one: str, other: str) -> float:
+    """The contrast of two colours as WCAG 2 defines it, from 1 to 21."""
+    darker, lighter = sorted((_luminance(one), _luminance(other)))
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def _luminance(colour: str) -> float:
+    red, green, blue = (
+        channel / 12.92 if channel <= 0.04045 else ((channel + 0.055) / 1.055) ** 2.4
+        for channel in _channels(colour)
+    )
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def _channels(colour: str) -> tuple[float, float, float]:
+    red, green, blue = (int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5))
+    return red, green, blue
+
+
 @contextmanager
 def pictures() -> Iterator[Any]:
     """Draw without a screen and in our style, leaving matplotlib as it was."""
