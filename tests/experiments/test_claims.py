@@ -246,8 +246,8 @@ def test_where_nothing_is_random_one_seed_stands_for_all():
 
 def test_a_missing_run_is_named_and_decides_nothing():
     claim = Claim("fig7", "IOS leads.", "", Ahead("fan", "iid", ("ios",), ("faba",)))
-    made = findings("fig7", lambda p, s: None if p.rule == "faba" else constant(0.5))
-    judged = judge(claim, made)
+    made = findings("fig7", lambda place, seed: constant(0.5))
+    judged = judge(claim, Findings({p: r for p, r in made.runs.items() if p.rule != "faba"}))
     assert judged.verdict == "undecided"
     assert judged.measured == "Not judged: the run of faba on fan (iid) is missing."
     assert judge(claim, Findings({})).verdict == "undecided"

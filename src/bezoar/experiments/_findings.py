@@ -27,7 +27,7 @@ class Measured(Protocol):
 
 
 class MissingRunError(BezoarError):
-    """A run that is asked for failed or was not among those given."""
+    """A run that is asked for is not among those given."""
 
     def __init__(self, place: Place) -> None:
         super().__init__(
@@ -93,12 +93,11 @@ class Findings:
     runs: Mapping[Place, Mapping[int, Measured]]
 
     @classmethod
-    def collect(cls, cells: Sequence[Cell], runs: Sequence[Measured | None]) -> "Findings":
-        """Sort the runs of cells; ``None`` for a run that failed."""
+    def collect(cls, cells: Sequence[Cell], runs: Sequence[Measured]) -> "Findings":
+        """Sort the runs of cells, one each."""
         found: dict[Place, dict[int, Measured]] = {}
         for cell, run in zip(cells, runs, strict=True):
-            if run is not None:
-                found.setdefault(cell.place, {})[cell.spec.seed] = run
+            found.setdefault(cell.place, {})[cell.spec.seed] = run
         return cls(found)
 
     @property

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bezoar.experiments import Band, Measured
 from bezoar.networks import Network
 from bezoar.report._networks import draw_network
 from bezoar.report._style import Look, pictures
-from bezoar.training import History
 
 #: Metrics drawn on a logarithmic axis.
-LOGARITHMIC = {"consensus_error", "gradient_norm"}
+LOGARITHMIC = {"consensus_error", "gradient_norm", "heterogeneity", "disturbance"}
 
 TITLES = {
     "accuracy": "test accuracy (average model)",
@@ -37,12 +37,12 @@ class Panel:
     Attributes:
         title: what to write above it.
         network: what to draw.
-        curves: a history for each look.
+        curves: measurements for each look; of a band over seeds the range is shaded.
     """
 
     title: str
     network: Network
-    curves: Sequence[tuple[Look, History]]
+    curves: Sequence[tuple[Look, Measured]]
 
 
 def panels_figure(
@@ -68,10 +68,13 @@ def panels_figure(
         )
         handles: dict[str, Any] = {}
         for panel, row in zip(panels, grid, strict=True):
+            for axes in row[2:]:
+                axes.sharex(row[1])  # a logarithmic plot begins later: there is no zero on it
             draw_network(panel.network, row[0])
             row[0].set_title(panel.title, fontweight="bold", pad=12)
             for metric, axes in zip(metrics, row[1:], strict=True):
-                handles |= _plot(axes, panel.curves, metric)
+                handles |= plot_curves(axes, panel.curves, metric)
+                axes.set_ylabel(TITLES.get(metric, metric))
         for column in range(1, 1 + len(metrics)):
             _share_limits(grid[:, column])
             grid[-1, column].set_xlabel("iteration")
@@ -128,28 +131,38 @@ def network_figure(path: str | Path, network: Network) -> Path:
     return path
 
 
-def _plot(axes: Any, curves: Sequence[tuple[Look, History]], metric: str) -> Mapping[str, Any]:
+def plot_curves(
+    axes: Any, curves: Sequence[tuple[Look, Measured]], metric: str
+) -> Mapping[str, Any]:
+    """Draw a metric of several runs into matplotlib axes; returns the lines by their labels."""
     handles = {}
-    for place, (look, history) in enumerate(curves):
-        x, y = history.iterations, history[metric]
-        if metric in LOGARITHMIC:
-            y = np.where(y > 0, y, np.nan)
-            axes.set_yscale("log")
-        # Markers of curves that lie on each other are set apart.
-        spacing = max(1, len(x) // 8)
+    if metric in LOGARITHMIC:
+        axes.set_yscale("log")
+    # Of curves that lie on each other the lower ones are wider, and markers are set apart.
+    widths = np.linspace(2.4, 1.4, len(curves)) if len(curves) > 1 else [1.6]
+    for place, ((look, measured), width) in enumerate(zip(curves, widths, strict=True)):
+        x, y = measured.iterations, _drawable(measured[metric], metric)
+        spacing = max(1, len(x) // 8, min(len(curves), len(x)))
         [line] = axes.plot(
             x,
             y,
             color=look.colour,
             linestyle=look.line,
             marker=look.marker or None,
-            markevery=(place * spacing // max(1, len(curves)), spacing),
+            markevery=(place * spacing // len(curves), spacing),
             markersize=5,
-            linewidth=1.6,
+            linewidth=width,
         )
+        if isinstance(measured, Band) and len(measured.runs) > 1:
+            low, high = (_drawable(limit, metric) for limit in measured.limits(metric))
+            axes.fill_between(x, low, high, color=look.colour, alpha=0.18, linewidth=0)
         handles[look.label] = line
-    axes.set_ylabel(TITLES.get(metric, metric))
     return handles
+
+
+def _drawable(values: NDArray[np.float64], metric: str) -> NDArray[np.float64]:
+    """A logarithmic axis has no place for zero."""
+    return np.where(values > 0, values, np.nan) if metric in LOGARITHMIC else values
 
 
 def _share_limits(column: Any) -> None:
@@ -165,6 +178,14 @@ def _write_numbers(axes: Any, holdings: NDArray[np.int64]) -> None:
         if count:
             colour = "black" if bright[agent, kind] else "white"
             axes.text(kind, agent, count, ha="center", va="center", color=colour, fontsize=7)
+
+
+def save_pictures(figure: Any, stem: Path) -> tuple[Path, Path]:
+    """Save a picture for screens and for print: ``stem.png`` and ``stem.pdf``."""
+    png, pdf = (stem.with_name(f"{stem.name}.{ending}") for ending in ("png", "pdf"))
+    for path in (png, pdf):
+        _save(figure, path)
+    return png, pdf
 
 
 def _save(figure: Any, path: Path) -> None:

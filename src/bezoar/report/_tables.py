@@ -5,6 +5,8 @@ import io
 from collections.abc import Sequence
 from pathlib import Path
 
+from bezoar._files import write_whole
+
 
 def save_table(
     stem: str | Path, columns: Sequence[str], rows: Sequence[Sequence[str]]
@@ -20,21 +22,17 @@ def save_table(
         Both paths.
     """
     stem = Path(stem)
-    stem.parent.mkdir(parents=True, exist_ok=True)
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows([columns, *rows])
     lines = [columns, ["---"] * len(columns), *rows]
     markdown = "".join(f"| {' | '.join(_escape(cell) for cell in line)} |\n" for line in lines)
-    return _write(stem, ".csv", text.getvalue()), _write(stem, ".md", markdown)
+    return save_text(stem, ".csv", text.getvalue()), save_text(stem, ".md", markdown)
+
+
+def save_text(stem: Path, ending: str, text: str) -> Path:
+    """Save a text as ``stem`` with an ending, as a whole or not at all."""
+    return write_whole(stem.with_name(stem.name + ending), text.encode())
 
 
 def _escape(cell: str) -> str:
     return cell.replace("|", "\\|")
-
-
-def _write(stem: Path, ending: str, text: str) -> Path:
-    """Write aside, then move into place, so that no half-written table is left behind."""
-    path = stem.with_name(stem.name + ending)
-    aside = path.with_name(f".{path.name}.part")
-    aside.write_text(text, encoding="utf-8")
-    return aside.replace(path)

@@ -1,0 +1,161 @@
+"""What is written beside the paper's figures: captions, and texts for those who cannot see them."""
+
+from bezoar.experiments import (
+    BASELINE,
+    DRAWN,
+    NETWORKS,
+    PARTITION_TITLES,
+    SETTINGS,
+    Findings,
+    Place,
+    Setting,
+)
+from bezoar.networks import Network
+from bezoar.report._style import look
+
+HEADINGS = {
+    "fig1": "Figure 1: a motivating example",
+    "fig2": "Figure 2: MNIST on the two-castle network",
+    "fig4": "Figure 4: heterogeneity and disturbance on the two-castle network",
+    "fig5": "Figure 5: MNIST on the line network",
+    "fig7": "Figure 7: MNIST on the fan network",
+}
+
+#: The rule whose run stands for all in Figure 4; the paper does not say which it took.
+SHOWN = "weighted_mean"
+
+
+def metrics_of(name: str) -> dict[str, str]:
+    """What a figure shows, with words to say where its curves end."""
+    if name == "fig4":
+        return {"heterogeneity": "ξ ends", "disturbance": "A ends"}
+    return {"accuracy": "accuracies end", "consensus_error": "consensus errors end"}
+
+
+def panel_title(network: str, partition: str) -> str:
+    """The name of the curves on a network and partition."""
+    return f"{NETWORKS[network]}, {PARTITION_TITLES[partition]}"
+
+
+def shortened_note(name: str, setting: Setting) -> str:
+    """What to write on a figure whose runs are not as long as they should be."""
+    full = SETTINGS[name].iterations
+    if setting.iterations == full:
+        return ""
+    return (
+        f"{setting.iterations:,} iterations instead of {full:,}: an impression, not the figure"
+        if setting.iterations < full
+        else f"{setting.iterations:,} iterations instead of {full:,}"
+    )
+
+
+def caption(name: str, setting: Setting, findings: Findings, network: Network) -> str:
+    """What a figure shows and how it was made, in a few sentences.
+
+    Args:
+        name: the figure.
+        setting: what was run for it.
+        findings: what the runs measured.
+        network: a network of the figure, the only one but for Figure 1.
+    """
+    sentences = [_shows(name, setting), _seeds(setting, findings)]
+    if not network.regular_is_connected:
+        sentences.append(_single_agents(setting, findings))
+    if note := shortened_note(name, setting):
+        sentences.append(f"{note}.")
+    return " ".join(sentences)
+
+
+def _shows(name: str, setting: Setting) -> str:
+    trained = (
+        f"Softmax regression on MNIST, {setting.iterations:,} iterations with steps 0.1/√k; one of "
+        "ten agents has flipped labels."
+    )
+    if name == "fig4":
+        return (
+            f"{trained} Lines: the heterogeneity ξ, the largest ‖∇f_w(x̄) − ∇f(x̄)‖ of a regular "
+            "agent, and the disturbance A, the same of the poisoned agent, both at the regular "
+            f"agents' average model x̄ of the {look(SHOWN).label} run (the paper does not say of "
+            "which). Shaded: the range over the runs of all eight rules. The runs are those of "
+            "Figure 2."
+        )
+    return (
+        f"{trained} Accuracy is that of the regular agents' average model x̄ on the test images; "
+        "the consensus error is the largest ‖x_w − x̄‖² of a regular agent."
+    )
+
+
+def _seeds(setting: Setting, findings: Findings) -> str:
+    fixed = [PARTITION_TITLES[part] for part in setting.partitions if part not in DRAWN]
+    if len(fixed) == len(setting.partitions):
+        return "Nothing here is random: every seed gives these curves."
+    count = len(findings.seeds)
+    text = (
+        "The partitions are those of seed 0."
+        if count == 1
+        else f"Curves are means over {count} seeds, shaded from the smallest to the largest value."
+    )
+    if fixed and count > 1:
+        text += f" {fixed[0].capitalize()} nothing is random: one run stands for every seed."
+    return text
+
+
+def _single_agents(setting: Setting, findings: Findings) -> str:
+    [network], partition = setting.networks, setting.partitions[-1]
+    ends = ends_of(setting, findings, network, partition, "accuracy_worst")
+    return (
+        "The regular agents are not connected among themselves, so their average model hides what "
+        f"single agents hold: {PARTITION_TITLES[partition]}, the worst agent's own model ends "
+        f"{ends}; the data has every agent's part as mean and worst."
+    )
+
+
+def alternative(name: str, setting: Setting, findings: Findings) -> str:
+    """A figure in words, with the numbers that its curves end at."""
+    metrics = metrics_of(name)
+    sentences = [_layout(name)]
+    for network in setting.networks:
+        for partition in setting.partitions:
+            parts = [
+                f"{words} {ends_of(setting, findings, network, partition, metric)}"
+                for metric, words in metrics.items()
+            ]
+            if name != "fig4":
+                final = _final(findings, Place(network, partition, BASELINE), "accuracy")
+                parts.append(f"the baseline's accuracy ends at {final:.3f}")
+            sentences.append(f"{panel_title(network, partition)}: {', '.join(parts)}.")
+    if note := shortened_note(name, setting):
+        sentences.append(f"{note}.")
+    return " ".join(sentences)
+
+
+def _layout(name: str) -> str:
+    if name == "fig1":
+        return (
+            "A row for each network: its drawing with the poisoned agent marked, test accuracy and "
+            "consensus error over iterations, a curve for each rule."
+        )
+    if name == "fig4":
+        return (
+            "A drawing of the network with the poisoned agent marked, then for each partition the "
+            "heterogeneity ξ and the disturbance A over iterations."
+        )
+    return (
+        "A drawing of the network with the poisoned agent marked, then a column for each partition "
+        "with test accuracy above and consensus error below, a curve for each rule."
+    )
+
+
+def ends_of(setting: Setting, findings: Findings, network: str, partition: str, metric: str) -> str:
+    """Between which values the rules' curves of a metric end, and whose those are."""
+    ends = {
+        look(rule).label: _final(findings, Place(network, partition, rule), metric)
+        for rule in setting.rules
+    }
+    low, high = min(ends, key=lambda label: ends[label]), max(ends, key=lambda label: ends[label])
+    form = ".3f" if metric.startswith("accuracy") else ".2g"
+    return f"between {ends[low]:{form}} ({low}) and {ends[high]:{form}} ({high})"
+
+
+def _final(findings: Findings, place: Place, metric: str) -> float:
+    return float(findings.band(place)[metric][-1])
