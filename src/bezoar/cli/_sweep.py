@@ -52,10 +52,10 @@ def run_sweep(path: Path, where: Path, workers: int | None, dry_run: bool, json:
             print_json(_plan_document(plan, workers))
         else:
             console.print(plan_text(plan, workers))
-            _print_failures(plan.refused)
+            print_failures(plan.refused)
         return
     before = time.perf_counter()
-    swept = _sweep(specs, store, workers)
+    swept = sweep_shown(specs, store, workers)
     seconds = time.perf_counter() - before
     if json:
         print_json(_document(swept, store, seconds))
@@ -65,7 +65,8 @@ def run_sweep(path: Path, where: Path, workers: int | None, dry_run: bool, json:
         raise typer.Exit(1)
 
 
-def _sweep(specs: Sequence[RunSpec], store: Store, workers: int | None) -> Swept:
+def sweep_shown(specs: Sequence[RunSpec], store: Store, workers: int | None) -> Swept:
+    """Sweep with the plan and bars on the error stream; what stops it says how to go on."""
     try:
         with sweep_progress(workers) as watch:
             return sweep(specs, store, workers, watch)
@@ -79,7 +80,7 @@ def _sweep(specs: Sequence[RunSpec], store: Store, workers: int | None) -> Swept
 def _print(swept: Swept, store: Store, seconds: float) -> None:
     if swept.finished:
         _print_table(swept.runs)
-    _print_failures(swept.failures)
+    print_failures(swept.failures)
     console.print(f"{count(swept.plan.new, 'new run')} in {duration(seconds)}")
     console.print(f"Store: {store.path}", markup=False, soft_wrap=True)
     if swept.finished:
@@ -90,7 +91,8 @@ def _print(swept: Swept, store: Store, seconds: float) -> None:
             console.print(line, markup=False, soft_wrap=True)
 
 
-def _print_failures(failures: Sequence[Failure]) -> None:
+def print_failures(failures: Sequence[Failure]) -> None:
+    """Tell on the error stream which runs could not be, and why."""
     for failure in failures[:FAILURES]:
         fields = ", ".join(f"{field} = {text!r}" for field, text in _given(failure.spec).items())
         errors.print(f"failed: {failure.reason}\n  {fields}", markup=False, soft_wrap=True)
