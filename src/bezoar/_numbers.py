@@ -10,3 +10,15 @@ def number(value: float) -> str:
     if value == 0 or 1e-3 <= abs(value) < 10:
         return f"{value:.4f}"
     return f"{value:.2f}" if 10 <= abs(value) < 1e4 else f"{value:.1e}"
+
+
+def count(number: int, what: str) -> str:
+    """``3 runs``, ``1 run``."""
+    return f"{number:,} {what}" + ("" if number == 1 else "s")
+
+
+def duration(seconds: float) -> str:
+    """A length of time, roughly."""
+    if seconds < 90:
+        return f"{max(seconds, 1):.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.0f} h"

@@ -18,6 +18,8 @@ from rich.progress import (
 )
 from rich.table import Table
 
+from bezoar._numbers import count as count
+from bezoar._numbers import duration as duration
 from bezoar._numbers import number as number
 
 console = Console(highlight=False)
@@ -54,18 +56,6 @@ def print_table(
         table.add_row(*row)
     console.print(f"[bold]{title}[/]")
     console.print(table)
-
-
-def count(number: int, what: str) -> str:
-    """``3 runs``, ``1 run``."""
-    return f"{number:,} {what}" + ("" if number == 1 else "s")
-
-
-def duration(seconds: float) -> str:
-    """A length of time, roughly."""
-    if seconds < 90:
-        return f"{max(seconds, 1):.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.0f} h"
 
 
 def training_bars() -> Progress:
