@@ -43,17 +43,75 @@ def test_toml(tmp_path):
     ("fields", "message"),
     [
         ({"iteratons": 5}, "iteratons: no such field; allowed: iterations, "),
-        ({"iterations": -1}, "iterations: expected greater than or equal to 0, found -1"),
-        ({"iterations": "many"}, "iterations: expected a valid integer, found 'many'"),
-        ({"dtype": "float16"}, "dtype: 'float16' is not known; allowed: float64, float32"),
-        ({"partition": "dirichlet:alpha"}, "partition: options are .*name=value, found 'alpha'"),
-        ({"partition": {"alpha": 1}}, "partition: expected a table with a name, .*found {'alpha'"),
-        ({"seed": 1.5}, "seed: .*found 1.5"),
+        ({"iterations": -1}, "iterations: expected greater than or equal to 0, found -1$"),
+        ({"iterations": "many"}, "iterations: expected a valid integer, found 'many'$"),
+        ({"iterations": "5"}, "iterations: expected a valid integer, found '5'$"),
+        ({"seed": True}, "seed: expected a valid integer, found True$"),
+        ({"seed": 1.5}, "seed: expected a valid integer, found 1.5$"),
+        ({"seed": [1, 2]}, r"seed: expected .*, found \[1, 2\]; several values are for sweeps$"),
+        ({"every": 0}, "every: expected greater than or equal to 1, found 0$"),
+        ({"weight_decay": float("nan")}, "weight_decay: expected a finite number, found nan$"),
+        ({"dtype": "float16"}, "dtype: 'float16' is not known; allowed: float64, float32$"),
+        ({"model": "softmx"}, "model: 'softmx' is not known; allowed: softmax$"),
+        ({"dataset": "mnst"}, "dataset: 'mnst' is not known; allowed: mnist"),
+        ({"network": "fann"}, "network: 'fann' is not known; allowed: fan, "),
+        ({"aggregator": "iso"}, "aggregator: 'iso' is not known; allowed: ios, "),
+        ({"attack": "label_flp"}, "attack: 'label_flp' is not known; allowed: label_flip, "),
+        ({"schedule": "const"}, "schedule: 'const' is not known; allowed: constant, "),
+        ({"metrics": ["acuracy"]}, "metrics: 'acuracy' is not known; allowed: accuracy, "),
+        ({"metrics": "accuracy"}, "metrics: expected a valid tuple, found 'accuracy'$"),
+        ({"network": "fan:agnts=3"}, "network fan: no option 'agnts'; allowed: agents, "),
+        ({"network": "from_file"}, "network from_file: the option 'path' must be given$"),
+        ({"network": 3}, "network: expected a name, or a table with a name; found 3$"),
+        ({"partition": "dirichlet:alpha"}, "partition: options are .*name=value, found 'alpha'$"),
+        ({"partition": {"alpha": 1}}, "partition: expected a table with a name, .*'alpha': 1}$"),
+        ({"partition": "dirichlet:alpha=-1"}, "partition dirichlet: alpha: .*found -1$"),
+        ({"partition": {"name": "iid", "x": {}}}, "partition: x: expected a number, .*found {}$"),
+        ({"attack": "targeted:source=1,target=1"}, "attack targeted: target: must differ"),
+        ({"poisoned": "x"}, "poisoned: expected how many agents or a list of agents, found 'x'$"),
+        ({"poisoned": [1, -1]}, "poisoned: expected how many agents or a list of agents"),
+        ({"format": 2}, "format: this version of bezoar reads 1, found 2$"),
+        ({"group": [{}]}, "group: blocks are for sweeps"),
+        ({"seed": -1, "every": 0}, "every: .*found 0; seed: .*found -1$"),
     ],
 )
 def test_refusals_name_the_field(fields, message):
-    with pytest.raises(BezoarError, match=message):
+    with pytest.raises(BezoarError, match=f"^{message}"):
         RunSpec.read(fields)
+
+
+def test_python_refuses_the_same_as_documents():
+    with pytest.raises(ValueError, match="aggregator: 'iso' is not known; allowed: ios"):
+        RunSpec(aggregator=Choice(name="iso"))
+
+
+def test_a_run_can_be_recalled_where_its_rule_is_not_known():
+    spec = RunSpec.recall({"aggregator": {"name": "my_rule", "strength": 3}, "metrics": ["mine"]})
+    assert str(spec.aggregator) == "my_rule:strength=3"
+    with pytest.raises(BezoarError, match=r"seed: .*found -1"):
+        RunSpec.recall({"seed": -1})
+
+
+def test_equal_choices_have_equal_hashes_and_one_text_each():
+    first = RunSpec.read(
+        {"aggregator": "ios:keep_own=true,estimate=2", "partition": "dirichlet:alpha=2"}
+    )
+    second = RunSpec.read(
+        {
+            "aggregator": {"estimate": 2, "name": "ios", "keep_own": True},
+            "partition": {"name": "dirichlet", "alpha": 2.0},
+        }
+    )
+    assert first == second
+    assert hash(first) == hash(second)
+    assert len({first, second, RunSpec.read({"aggregator": "ios:estimate=2"})}) == 2
+    assert RunSpec.read({"aggregator": str(first.aggregator)}).aggregator == first.aggregator
+
+
+def test_poisoned_agents_have_no_order():
+    first, second = (RunSpec.read({"poisoned": agents}) for agents in ([4, 3], [3, 4, 3]))
+    assert first == second
+    assert first.poisoned == (3, 4)
 
 
 def test_who_is_poisoned():

@@ -1,0 +1,87 @@
+import tomllib
+from pathlib import Path
+
+import jsonschema
+import pytest
+from hypothesis import given
+from test_grid import documents, written
+
+from bezoar.experiments import RunSpec
+from bezoar.experiments._known import CHOICES, known
+from bezoar.experiments._schema import sweep_schema
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+@pytest.fixture(scope="module")
+def validator():
+    schema = sweep_schema()
+    jsonschema.Draft7Validator.check_schema(schema)
+    return jsonschema.Draft7Validator(schema)
+
+
+def test_every_field_and_every_choice_is_described():
+    schema = sweep_schema()
+    for properties in (schema["properties"], schema["definitions"]["group"]["properties"]):
+        assert set(properties) - {"group"} == set(RunSpec.model_fields)
+        assert all(len(field["description"]) > 10 for field in properties.values())
+    for field in CHOICES:
+        forms = schema["definitions"][field]["anyOf"]
+        assert forms[0]["enum"] == list(known()[field])
+        assert {form["title"] for form in forms if "title" in form} == set(known()[field])
+        assert all(form["description"] for form in forms)
+
+
+@given(documents(), documents())
+def test_what_can_be_expanded_fits(validator, common, block):
+    validator.validate(written(common))
+    validator.validate({**written(common), "group": [written(block), {}]})
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.toml")), ids=lambda path: path.name)
+def test_the_examples_fit(validator, path):
+    validator.validate(tomllib.loads(path.read_text()))
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"network": "fan"},
+        {"network": {"name": "erdos_renyi", "probability": [0.1, 0.5]}},
+        {"network": {"name": ["fan", "ring"], "agents": [10, 20]}},
+        {"network": {"name": "from_file", "path": "office.graphml"}},
+        {"aggregator": ["ios:keep_own=true", {"name": "ios", "estimate": ["max", 2]}]},
+        {"poisoned": [3, 4]},
+        {"poisoned": [[], [3, 4], 2]},
+        {"metrics": ["accuracy"]},
+    ],
+)
+def test_documents_that_fit(validator, document):
+    validator.validate(document)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"networks": "fan"},
+        {"network": "fann"},
+        {"network": {"agents": 10}},
+        {"network": {"name": "fan", "agnts": 10}},
+        {"network": {"name": "from_file"}},
+        {"aggregator": ["ios", "iso"]},
+        {"partition": {"name": "dirichlet", "alpha": "much"}},
+        {"seed": -1},
+        {"seed": []},
+        {"seed": [0, "one"]},
+        {"iterations": 1.5},
+        {"dtype": "float16"},
+        {"metrics": ["acuracy"]},
+        {"metrics": "accuracy"},
+        {"format": 2},
+        {"group": {"seed": 1}},
+        {"group": [{"sede": 1}]},
+        {"group": [{"group": []}]},
+    ],
+)
+def test_documents_that_do_not(validator, document):
+    assert not validator.is_valid(document)
