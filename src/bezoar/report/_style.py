@@ -60,6 +60,8 @@ DARK, CONTRAST = "#14171C", 3.5
 def on_dark(colour: str) -> str:
     """A colour as it is on a dark page: lightened, if need be, until it stands out."""
     red, green, blue = _channels(colour)
+    if red == green == blue:  # the baseline's black becomes white
+        red = green = blue = 1 - red
     for step in range(101):
         lighter = [channel + (1 - channel) * step / 100 for channel in (red, green, blue)]
         shown = "#" + "".join(f"{round(255 * channel):02X}" for channel in lighter)

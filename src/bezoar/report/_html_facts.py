@@ -1,0 +1,134 @@
+"""What was run, when, where and with what: a report's first paragraph and its last table."""
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from bezoar._numbers import count, duration
+from bezoar.experiments import BASELINE, StoredRun
+from bezoar.report._html_charts import Rules
+from bezoar.report._html_results import Result
+
+
+def opening(results: Sequence[Result], runs: Sequence[StoredRun], rules: Rules) -> str:
+    """What was run, when, and on which machine, in a few sentences."""
+    if not runs:
+        return f"{count(len(results), 'result')} that took no training."
+    labels = [look["label"] for look in rules.looks if look["name"] != BASELINE]
+    baseline = ", and the baseline with nobody poisoned" if len(rules.looks) > len(labels) else ""
+    specs = [run.spec for run in runs]
+    iterations = _and(f"{number:,}" for number in sorted({spec.iterations for spec in specs}))
+    sentences = [
+        f"{count(len(runs), 'run')} of {_distinct(spec.model for spec in specs)} regression on "
+        f"{_distinct(spec.dataset for spec in specs)}, {iterations} iterations, "
+        f"{_seeds([spec.seed for spec in specs])}: {_and(labels)}{baseline}.",
+        f"Networks: {_distinct(str(spec.network) for spec in specs)}.",
+        f"Samples dealt out: {_distinct(str(spec.partition) for spec in specs)}.",
+        _when(runs),
+        _where(runs),
+    ]
+    return " ".join(filter(None, sentences))
+
+
+def provenance_rows(runs: Sequence[StoredRun]) -> list[tuple[str, str]]:
+    """What computed the runs, a row a fact; where runs differ, each value with their number."""
+    facts: dict[str, Callable[[StoredRun], Any]] = {
+        "bezoar": lambda run: run.versions.get("bezoar"),
+        "torch": lambda run: run.versions.get("torch"),
+        "numpy": lambda run: run.versions.get("numpy"),
+        "Python": lambda run: _get(run, "versions", "python"),
+        "system": lambda run: _get(run, "machine", "system"),
+        "processor": lambda run: _get(run, "machine", "processor"),
+        "cores": lambda run: _get(run, "machine", "cores"),
+        "commit of the checkout": _commit,
+    }
+    rows = [(name, _tallied([fact(run) for run in runs])) for name, fact in facts.items()]
+    times = _times(runs)
+    if times:
+        rows.append(("trained", _span(times)))
+        rows.append(("training time", duration(_seconds(times))))
+    rows.append(("runs", str(len(runs))))
+    return [(name, text) for name, text in rows if text]
+
+
+def _and(items: Any) -> str:
+    *first, last = [str(item) for item in items]
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def _distinct(items: Any) -> str:
+    found = list(dict.fromkeys(items))
+    return _and(found) if len(found) <= 6 else f"{_and(found[:5])} and {len(found) - 5} more"
+
+
+def _seeds(seeds: Sequence[int]) -> str:
+    found = sorted(set(seeds))
+    if len(found) == 1:
+        return f"seed {found[0]}"
+    if found == list(range(found[0], found[-1] + 1)):
+        return f"seeds {found[0]} to {found[-1]}"
+    return f"seeds {_distinct(map(str, found))}"
+
+
+def _get(run: StoredRun, part: str, name: str) -> Any:
+    found = run.provenance.get(part)
+    return found.get(name) if isinstance(found, dict) else None
+
+
+def _commit(run: StoredRun) -> str | None:
+    commit = _get(run, "checkout", "commit")
+    if not commit:
+        return None
+    return f"{commit} with changes" if _get(run, "checkout", "changed") else str(commit)
+
+
+def _tallied(values: Sequence[Any]) -> str:
+    found = [str(value) for value in values if value not in (None, "")]
+    distinct = list(dict.fromkeys(found))
+    if len(distinct) <= 1:
+        return "".join(distinct)
+    return "; ".join(f"{value} ({count(found.count(value), 'run')})" for value in distinct)
+
+
+def _times(runs: Sequence[StoredRun]) -> list[tuple[datetime, datetime]]:
+    """When training began and ended, once for runs that were trained together, in order."""
+    found = set()
+    for run in runs:
+        try:
+            texts = run.provenance["started"], run.provenance["ended"]
+            start, end = (datetime.fromisoformat(text).astimezone(UTC) for text in texts)
+            found.add((start, end))
+        except (KeyError, TypeError, ValueError):
+            continue  # somebody else's provenance
+    return sorted(found)
+
+
+def _span(times: Sequence[tuple[datetime, datetime]]) -> str:
+    first, last = times[0][0], max(end for _, end in times)
+    if f"{first:%F %H:%M}" == f"{last:%F %H:%M}":
+        return f"{first:%F %H:%M} UTC"
+    until = f"{last:%H:%M}" if first.date() == last.date() else f"{last:%F %H:%M}"
+    return f"{first:%F %H:%M} to {until} UTC"
+
+
+def _seconds(times: Sequence[tuple[datetime, datetime]]) -> float:
+    return sum((end - start).total_seconds() for start, end in times)
+
+
+def _when(runs: Sequence[StoredRun]) -> str:
+    times = _times(runs)
+    return f"Trained {_span(times)}, {duration(_seconds(times))} in all." if times else ""
+
+
+def _where(runs: Sequence[StoredRun]) -> str:
+    machines = dict.fromkeys(
+        f"{_get(run, 'machine', 'processor')} with {_get(run, 'machine', 'cores')} cores"
+        for run in runs
+        if _get(run, "machine", "processor")
+    )
+    if not machines:
+        return ""
+    versions = dict.fromkeys(
+        f"bezoar {run.versions.get('bezoar')} and torch {run.versions.get('torch')}" for run in runs
+    )
+    return f"Computed on {_and(machines)} by {_and(versions)}."
