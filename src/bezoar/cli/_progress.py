@@ -89,7 +89,7 @@ class Bars(Watch):
 
     def said(self, message: str) -> None:
         """A line above the bars."""
-        errors.print(message, markup=False)
+        errors.print(message, markup=False, soft_wrap=True)
 
     def _task(self, keys: Sequence[str], specs: Sequence[RunSpec], start: bool = True) -> TaskID:
         """The bar of a group, which is new where the group was not planned as it is."""

@@ -73,7 +73,7 @@ def sweep_shown(specs: Sequence[RunSpec], store: Store, workers: int | None) -> 
     except StoreError as error:
         raise StoreError(f"{error}; {GOES_ON}") from error
     except KeyboardInterrupt:
-        errors.print(f"bezoar: interrupted; {GOES_ON}", markup=False)
+        errors.print(f"bezoar: interrupted; {GOES_ON}", markup=False, soft_wrap=True)
         raise typer.Exit(130) from None
 
 

@@ -1,0 +1,184 @@
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from sweep_server import some_digits
+from typer.testing import CliRunner
+
+from bezoar import BezoarError, data
+from bezoar.cli import _sweep
+from bezoar.cli._main import app
+from bezoar.cli._screen import duration
+from bezoar.experiments import Store, StoreError, plan_sweep, read_sweep
+
+DOCUMENT = """
+dataset = "some_digits"
+partition = "by_class"
+network = ["fan", "two_castle"]
+iterations = 4
+every = 2
+metrics = ["accuracy", "consensus_error"]
+
+[[group]]
+aggregator = ["ios", { name = "clipped_gossip", threshold = [0.1, 1.0] }]
+
+[[group]]
+poisoned = []
+"""
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    digits = some_digits(20)
+    monkeypatch.setitem(data.DATASETS, "some_digits", lambda: digits)
+
+
+@pytest.fixture
+def spec(tmp_path):
+    path = tmp_path / "spec.toml"
+    path.write_text(DOCUMENT)
+    return path
+
+
+def inside(*arguments):
+    return CliRunner().invoke(app, ["sweep", *(str(argument) for argument in arguments)])
+
+
+def test_the_plan_the_work_and_what_came_of_it(spec, tmp_path):
+    store = tmp_path / "results" / "store"
+    plan = inside(spec, "--store", store, "--dry-run")
+    assert plan.exit_code == 0, plan.output
+    assert plan.stdout == "8 runs: 0 already there, 8 new in 1 group, about 1 s\n"
+    assert not store.exists()
+    result = inside(spec, "--store", store)
+    assert result.exit_code == 0, result.output
+    assert "8 new in 1 group" in result.stderr
+    assert "by_class on fan, two_castle, seed 0: 8 runs, done in 1 s" in result.stderr
+    lines = [line.split() for line in result.stdout.splitlines()]
+    assert ["aggregator", "poisoned", "fan", "two_castle"] in lines
+    [row] = [line for line in lines if line[:2] == ["clipped_gossip:threshold=0.1", "default"]]
+    assert all(0 < float(cell) < 1 for cell in row[2:])
+    assert len(row) == 4
+    assert ["weighted_mean", "none"] in [line[:2] for line in lines]
+    assert f"Report: bezoar report {tmp_path / 'results'}" in result.stdout
+    again = inside(spec, "--store", store)
+    assert "8 runs, nothing new to compute" in again.stderr
+    assert "0 new runs" in again.stdout
+    partly = spec.with_name("more.toml")
+    partly.write_text(DOCUMENT.replace('["ios"', '["ios", "median"'))
+    plan = inside(partly, "--store", store, "--dry-run")
+    assert plan.stdout == "10 runs: 8 already there, 2 new in 1 group, about 1 s\n"
+
+
+def test_json_for_machines(spec, tmp_path):
+    plan = json.loads(inside(spec, "--store", tmp_path / "s", "--dry-run", "--json").stdout)
+    assert (plan["new"], plan["finished"], plan["failures"]) == (8, 0, [])
+    assert [len(group["runs"]) for group in plan["groups"]] == [8]
+    result = inside(spec, "--store", tmp_path / "s", "--json", "--workers", 1)
+    found = json.loads(result.stdout)
+    assert [run["key"] for run in found["runs"]] == plan["groups"][0]["runs"]
+    assert found["runs"][0]["spec"]["aggregator"] == "ios"
+    assert set(found["runs"][0]["final"]) == {"accuracy", "consensus_error"}
+    assert found["new"] == 8
+
+
+def test_failures_are_listed_with_their_specs_and_the_exit_code_tells(spec, tmp_path):
+    spec.write_text(
+        DOCUMENT + '\n[[group]]\nnetwork = "line"\naggregator = "faba"\npoisoned=[3,4,5]'
+    )
+    result = inside(spec, "--store", tmp_path / "s")
+    assert result.exit_code == 1
+    assert "9 runs: 0 already there, 8 new in 1 group, about 1 s; 1 impossible" in result.stderr
+    assert "failed: aggregator faba: impossible at agent 4 of the line network" in result.stderr
+    assert "network = 'line', poisoned = '3,4,5', aggregator = 'faba'" in result.stderr
+    assert len(Store(tmp_path / "s").finished_keys()) == 8
+    assert "failed" in result.stdout  # its place in the table
+    found = json.loads(inside(spec, "--store", tmp_path / "s", "--json").stdout)
+    assert found["failures"][0]["spec"]["poisoned"] == [3, 4, 5]
+    plan = inside(spec, "--store", tmp_path / "s", "--dry-run")
+    assert plan.exit_code == 0
+    assert "failed: aggregator faba" in plan.stderr
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("iterations = 4", "iteratons = 4"), "iteratons: no such field; allowed: iterations, "),
+        (('["ios"', '["iso"'), "aggregator: 'iso' is not known; allowed: ios, "),
+        (("every = 2", "every = [2, 0]"), "every: expected"),
+        (("threshold", "treshold"), "no option 'treshold'; allowed: threshold"),
+        (("[[group]]", "[[group"), "is not valid TOML"),
+    ],
+)
+def test_a_typo_is_one_line_before_anything_is_computed(spec, tmp_path, change, message):
+    spec.write_text(DOCUMENT.replace(*change))
+    result = inside(spec, "--store", tmp_path / "s")
+    assert isinstance(result.exception, BezoarError)
+    assert message in str(result.exception)
+    assert not (tmp_path / "s").exists()
+
+
+def test_a_spec_or_store_that_is_not_there(tmp_path, spec):
+    missing = inside(tmp_path / "nothing.toml").exception
+    assert f"spec: cannot read {tmp_path / 'nothing.toml'}" in str(missing)
+    (tmp_path / "file").write_text("")
+    error = inside(spec, "--store", tmp_path / "file").exception
+    assert isinstance(error, StoreError)
+
+
+def stopped_by(error, monkeypatch):
+    def stop(*_):
+        raise error
+
+    monkeypatch.setattr(_sweep, "sweep", stop)
+
+
+def test_what_to_do_after_an_interruption_or_a_full_disk(spec, tmp_path, monkeypatch):
+    stopped_by(KeyboardInterrupt(), monkeypatch)
+    result = inside(spec, "--store", tmp_path / "s")
+    assert result.exit_code == 130
+    advice = "what is finished is kept, and the same command goes on from there"
+    assert result.stderr == f"bezoar: interrupted; {advice}\n"
+    stopped_by(StoreError("store: cannot write: No space left"), monkeypatch)
+    error = inside(spec, "--store", tmp_path / "s").exception
+    assert str(error) == f"store: cannot write: No space left; {advice}"
+
+
+def test_control_c_in_a_real_process(tmp_path):
+    """On the whole of MNIST, in the middle of training."""
+    spec, store = tmp_path / "spec.toml", tmp_path / "store"
+    spec.write_text('network = "fan"\naggregator = "ios"\niterations = 100000\nmetrics = []\n')
+    command = "from bezoar.cli import main; main()"
+    process = subprocess.Popen(
+        [sys.executable, "-c", command, "sweep", str(spec), "--store", str(store)],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    while not list(store.glob("work/groups/*/group.json")) and process.poll() is None:
+        time.sleep(0.05)
+    time.sleep(1)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130, said
+    assert "1 run: 0 already there, 1 new in 1 group, about" in said
+    assert "bezoar: interrupted; what is finished is kept" in said
+    assert "Traceback" not in said
+    assert list((store / "work" / "locks").iterdir()) == []
+
+
+def test_the_example_in_the_repository():
+    specs = read_sweep(Path(__file__).parents[2] / "examples" / "sweep.toml")
+    plan = plan_sweep(specs, Store("nowhere"))
+    assert (len(specs), plan.new, plan.refused) == (10, 10, [])
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.01, "1 s"), (42.4, "42 s"), (89, "89 s"), (420, "7 min"), (5401, "2 h"), (9e4, "25 h")],
+)
+def test_durations(seconds, text):
+    assert duration(seconds) == text

@@ -1,0 +1,204 @@
+"""Sweeps in processes that may be killed.
+
+A server imports everything once and starts no thread; then it forks a process a sweep, which is
+ready in milliseconds. Run as a script, it reads orders from its input, one JSON document a line.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import traceback
+from pathlib import Path
+from tempfile import gettempdir
+
+import numpy as np
+
+from bezoar import data
+from bezoar.experiments import Store, Watch, _sweep, expand
+
+#: Functions between which a process may be made to die: all that moves, ends or removes a file.
+MOVES = ("replace", "rename")
+CALLS = (*MOVES, "fsync", "unlink", "rmdir", "mkdir")
+
+
+class Server:
+    """The server as the tests see it; use it in a ``with`` statement."""
+
+    def __enter__(self):
+        # Forked processes import pyarrow themselves: it starts a thread.
+        one_thread = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+        self._process = subprocess.Popen(
+            [sys.executable, __file__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=os.environ | one_thread,
+            cwd=gettempdir(),  # in no checkout, whose state might change between two sweeps
+        )
+        if self._process.stdout.readline() != "ready\n":
+            self.__exit__()
+            raise RuntimeError("the server did not start")
+        return self
+
+    def __exit__(self, *_):
+        with self._process:
+            self._process.stdin.close()
+
+    def start(self, **order):
+        """Start a sweep; returns the id of its process."""
+        return self._ask({"do": "start", **order})
+
+    def wait(self, process):
+        """Wait for a sweep to end; returns the exit code, negative for the signal it died of."""
+        return os.waitstatus_to_exitcode(self._ask({"do": "wait", "process": process}))
+
+    def is_running(self, process):
+        """Whether a sweep has not ended yet."""
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+
+    def sweep(self, **order):
+        """Run a sweep to its end."""
+        return self.wait(self.start(**order))
+
+    def _ask(self, order):
+        self._process.stdin.write(json.dumps(order) + "\n")
+        self._process.stdin.flush()
+        return json.loads(self._process.stdout.readline())
+
+
+def some_digits(count):
+    """Real MNIST: so many training images of each digit, and ten test images."""
+    whole = data.mnist()
+
+    def first(labels, count):
+        return np.sort(np.concatenate([np.flatnonzero(labels == c)[:count] for c in range(10)]))
+
+    train, test = first(whole.train_labels, count), first(whole.test_labels, 10)
+    return data.Dataset(
+        "some_digits",
+        whole.train[train],
+        whole.train_labels[train],
+        whole.test[test],
+        whole.test_labels[test],
+        classes=10,
+    )
+
+
+def register_digits():
+    """Let specs name a dataset small enough to train on in milliseconds."""
+    digits = some_digits(210)
+    data.DATASETS["some_digits"] = lambda: digits
+
+
+def serve():
+    """Fork a process for every order."""
+    register_digits()
+    assert len(os.listdir("/proc/self/task")) == 1, "a process with threads must not be forked"
+    print("ready", flush=True)
+    for line in sys.stdin:
+        order = json.loads(line)
+        if order["do"] == "wait":
+            print(os.waitpid(order["process"], 0)[1], flush=True)
+            continue
+        process = os.fork()
+        if process == 0:
+            os._exit(work(order))
+        print(process, flush=True)
+
+
+def work(order):
+    """Sweep; the exit code says how it went."""
+    try:
+        _sweep.WORTH = 0
+        _sweep.PATIENCE = 0.05
+        specs = [spec for fields in order["documents"] for spec in expand(fields)]
+        swept = _sweep.sweep(
+            specs,
+            Store(order["store"]),
+            workers=1,
+            watch=Log(order["log"], **order.get("death", {})),
+            checkpoint_seconds=order.get("checkpoint_seconds", 0.0),
+        )
+        if "results" in order:
+            results = [getattr(run, "key", None) for run in swept.runs]
+            Path(order["results"]).write_text(json.dumps(results))
+    except BaseException:
+        traceback.print_exc()
+        return 3
+    return 0
+
+
+class Log(Watch):
+    """Writes down what happens, and may end the process.
+
+    Args:
+        path: a file to which a line is added for every event.
+        after: dies after so many iterations; 0 for when a group's last one is done,
+        calls: when one of these functions of ``os`` is called next,
+        skip: or after so many calls more,
+        late: just after the call instead of before it.
+    """
+
+    def __init__(self, path, after=None, calls=(), skip=0, late=False):
+        self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+        self._left = after
+        self._calls, self._skip, self._late = calls, skip, late
+
+    def began(self, group, iteration):
+        self._write("began", group, iteration)
+        self._arm_after_the_last(group, iteration)
+
+    def advanced(self, group, iteration, metrics):
+        self._write("advanced", group, iteration)
+        if self._left:
+            self._left -= 1
+            if self._left == 0:
+                self._left = None
+                self._arm()
+        self._arm_after_the_last(group, iteration)
+
+    def ended(self, group, failed):
+        self._write("failed" if failed else "ended", group, 0)
+
+    def said(self, message):
+        self._add({"event": "said", "message": message})
+
+    def _write(self, event, group, iteration):
+        self._add({"event": event, "keys": list(group.keys), "iteration": iteration})
+
+    def _add(self, document):
+        document["process"] = os.getpid()
+        os.write(self._file, (json.dumps(document) + "\n").encode())
+
+    def _arm_after_the_last(self, group, iteration):
+        if self._left == 0 and iteration == group.specs[0].iterations:
+            self._left = None
+            self._arm()
+
+    def _arm(self):
+        if not self._calls:
+            die()
+        for name in self._calls:
+            setattr(os, name, self._deadly(getattr(os, name)))
+
+    def _deadly(self, call):
+        def dying(*given, **named):
+            self._skip -= 1
+            if self._skip < 0 and not self._late:
+                die()
+            result = call(*given, **named)
+            if self._skip < 0:
+                die()
+            return result
+
+        return dying
+
+
+def die():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    serve()
