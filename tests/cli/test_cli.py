@@ -135,15 +135,6 @@ def test_show_draws_the_network_and_tells_who_holds_what(tmp_path):
     assert sum(map(sum, found["holdings"])) == 60_000
 
 
-def test_reproduce_figure_1_ends_in_a_table_pictures_and_what_to_see(tmp_path):
-    result = inside("reproduce", "fig1", "--iterations", "1", "--out", tmp_path)
-    assert result.exit_code == 0, result.output
-    assert "WeiMean" in result.output
-    assert "What to see" in result.output
-    assert sorted(p.name for p in (tmp_path / "fig1").iterdir()) == ["fan.png", "two_castle.png"]
-    assert "figure: 'fig99' is not known" in str(inside("reproduce", "fig99").exception)
-
-
 def test_help_imports_nothing_heavy():
     script = (
         "import sys, bezoar.cli._main as m\n"

@@ -2,18 +2,20 @@
 
 import csv
 
+import pytest
 from typer.testing import CliRunner
 
 from bezoar import theory
 from bezoar.cli._main import app
-from bezoar.report import save_table
+from bezoar.report import Summary, save_table
 
 
 def reproduce(*arguments):
+    """What the command writes, as one line of words."""
     result = CliRunner().invoke(app, ["reproduce", *map(str, arguments), "--workers", "1"])
     assert result.exit_code == 0, result.output
     assert all(len(line) <= 80 for line in result.output.splitlines() if "/" not in line)
-    return result.output
+    return " ".join(result.output.split())
 
 
 def read(path):
@@ -39,9 +41,22 @@ def test_tables_and_figure_9(tmp_path):
         "| aggregator | learning error | Two-castle | Line | Fan |",
         "| --- | --- | --- | --- | --- |",
     ]
-    assert (tmp_path / "fig9" / "lower_bound.png").read_bytes()[:4] == b"\x89PNG"
-    assert "What to see: in both instances" in text
+    assert (tmp_path / "fig9" / "fig9.png").read_bytes()[:4] == b"\x89PNG"
+    assert (tmp_path / "fig9" / "fig9.pdf").read_bytes()[:5] == b"%PDF-"
+    assert "In both instances every regular agent hears 4 agents with label 1" in text
+    assert text.endswith(f"Report: {tmp_path / 'report.html'}")
     assert not list(tmp_path.rglob(".*"))
+
+
+@pytest.mark.parametrize("name", ["table1", "table2", "fig9", "fig10"])
+def test_what_needs_no_runs_is_summed_up_too(tmp_path, name):
+    reproduce(name, "--out", tmp_path)
+    summary = Summary.load(tmp_path / name)
+    assert (summary.name, summary.command) == (name, f"bezoar reproduce {name}")
+    for file in (*summary.data, *(image.file for image in summary.images)):
+        assert (tmp_path / name / file).stat().st_size > 100
+    assert all(len(image.alt) > 100 for image in summary.images)
+    assert not (tmp_path / "store").exists()
 
 
 def test_cells_of_a_table_are_escaped(tmp_path):
@@ -59,12 +74,16 @@ def test_theorems(tmp_path):
     rows = read(tmp_path / "theorems" / "theorems.csv")
     assert len(rows) == 1 + 4 * 3 * 7
     assert {row[0] for row in rows[1:]} == {"iid", "dirichlet", "by_class", "quadratic"}
+    summary = Summary.load(tmp_path / "theorems")
+    assert [len(table.rows) for table in summary.tables] == [3 * 7] * 4
+    assert summary.command == "bezoar reproduce theorems --iterations 4"
 
 
 def test_contamination(tmp_path):
     text = reproduce("contamination", "--out", tmp_path, "--iterations", "10")
-    assert "What to see: the weighted mean's error moves with δ alone" in text
+    assert "The weighted mean's error moves with δ alone" in text
     names = sorted(path.name for path in (tmp_path / "contamination").iterdir())
     assert names == [
         "by_delta.csv", "by_delta.md", "by_delta_max.csv", "by_delta_max.md", "contamination.png",
+        "summary.json",
     ]  # fmt: skip

@@ -1,156 +1,181 @@
-"""``bezoar reproduce``."""
+"""``bezoar reproduce``: figures and tables of the paper, and what becomes of its claims."""
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
-from bezoar import networks, theory
+import typer
+from rich.table import Table
+from rich.text import Text
+
 from bezoar._registry import choose
-from bezoar.cli._screen import console, number, print_table, training_progress
+from bezoar.cli._screen import console, count, errors, print_table
+from bezoar.cli._sweep import print_failures, sweep_shown
 from bezoar.cli._verify import contamination, theorems
-from bezoar.experiments import Cell, figure_1, network_of, run_all
-from bezoar.report import Panel, look, lower_bound_figure, panels_figure, save_table
-from bezoar.training import History
+from bezoar.experiments import (
+    MNIST,
+    SETTINGS,
+    Cell,
+    Failure,
+    RunSpec,
+    Setting,
+    Store,
+    StoredRun,
+    distinct_specs,
+    first_seeds,
+)
+from bezoar.report import (
+    Reproduced,
+    Summary,
+    write_figure,
+    write_figure_9,
+    write_figure_10,
+    write_report,
+    write_table_1,
+    write_table_2,
+)
 
-TITLES = {"two_castle": "Two-castle", "line": "Line", "fan": "Fan"}
+#: What needs no runs, or makes its own: written into a folder, given the command that asks for it.
+Maker = Callable[[Path, str], Summary]
 
-#: Reproduces something, given where results go, iterations, seed and workers.
-Maker = Callable[[Path, int | None, int, int | None], None]
+COLOURS = {"holds": "green", "does not hold": "red", "undecided": "yellow"}
+
+NAMES = {"mnist": MNIST} | {
+    name: (name,)
+    for name in (
+        *SETTINGS,
+        "fig9",
+        "fig10",
+        "table1",
+        "table2",
+        "theorems",
+        "contamination",
+    )
+}
 
 
 def reproduce(
-    names: Sequence[str], out: Path, iterations: int | None, seed: int, workers: int | None
+    names: Sequence[str],
+    out: Path,
+    seeds: int = 1,
+    iterations: int | None = None,
+    quick: bool = False,
+    workers: int | None = None,
 ) -> None:
-    """Reproduce what is named and save it under ``out``, each in a folder of its own."""
-    makers = [choose("figure", name, FIGURES) for name in names]
-    for name, make in zip(names, makers, strict=True):
-        make(out / name, iterations, seed, workers)
+    """Reproduce what is named and save it under ``out``, each in a folder of its own.
 
-
-def _figure_1(out: Path, iterations: int | None, seed: int, workers: int | None) -> None:
-    cells = figure_1(seed=seed) if iterations is None else figure_1(iterations, seed=seed)
-    with training_progress(f"{out.name}: {len(cells)} runs together") as progress:
-        histories = run_all([cell.spec for cell in cells], workers, progress)
-    _show_figure_1(cells, histories, out)
-
-
-def _show_figure_1(cells: Sequence[Cell], histories: Sequence[History], out: Path) -> None:
-    results = list(zip(cells, histories, strict=True))
-    networks = list(dict.fromkeys(cell.place.network for cell in cells))
-    rules = list(dict.fromkeys(cell.place.rule for cell in cells))
-    final = {
-        (cell.place.network, cell.place.rule): float(history["accuracy"][-1])
-        for cell, history in results
+    The runs of all figures are trained in one sweep, into a store that the next call goes on with.
+    """
+    chosen = [part for name in names for part in choose("figure", name, NAMES)]
+    wanted = list(dict.fromkeys(chosen))
+    settings = {
+        name: SETTINGS[name].shortened(quick, iterations) for name in wanted if name in SETTINGS
     }
-    panels = [
-        Panel(
-            TITLES[network],
-            network_of(next(cell.spec for cell in cells if cell.place.network == network)),
-            [
-                (look(cell.place.rule), history)
-                for cell, history in results
-                if cell.place.network == network
-            ],
-        )
-        for network in networks
-    ]
-    iterations = cells[0].spec.iterations
-    print_table(
-        f"Test accuracy of the regular agents' average model after {iterations} iterations",
-        ["rule", *(TITLES[network] for network in networks)],
-        [
-            [look(rule).label, *(number(final[network, rule]) for network in networks)]
-            for rule in rules
-        ],
-    )
-    pictures = [
-        panels_figure(
-            out / f"{panel.network.name}.png",
-            [panel],
-            ("accuracy", "consensus_error"),
-            "MNIST by class, one agent of ten with flipped labels",
-        )
-        for panel in panels
-    ]
-    for picture in pictures:
-        console.print(f"Picture: {picture}")
-    console.print(_what_to_see(final, rules))
+    cells = {name: setting.cells(first_seeds(seeds)) for name, setting in settings.items()}
+    runs = _train(cells, Store(out / "store"), workers) if cells else {}
+    makers = _makers(iterations, workers)
+    shown = []
+    for name in wanted:
+        command = _command(name, seeds, iterations, quick)
+        if name not in SETTINGS:
+            summary = makers[name](out / name, command)
+        elif made := _whole(name, settings[name], cells[name], runs, command):
+            summary = write_figure(out / name, made)
+        else:
+            continue
+        _print(summary, out)
+        shown.append(summary)
+    _print_tally(shown, seeds)
+    if shown:
+        _print_path("Report", write_report(out))
+    if len(shown) < len(wanted):
+        raise typer.Exit(1)
 
 
-def _what_to_see(final: dict[tuple[str, str], float], rules: Sequence[str]) -> str:
-    robust = [rule for rule in rules if rule not in ("weighted_mean", "baseline")]
-    behind = [rule for rule in robust if final["fan", rule] < final["fan", "weighted_mean"]]
-    best = max(robust, key=lambda rule: final["fan", rule])
-    names = ", ".join(look(rule).label for rule in behind) or "none of them"
-    return (
-        f"What to see: on the fan network the plain weighted mean ends at "
-        f"{final['fan', 'weighted_mean']:.3f}; of the {len(robust)} robust rules {len(behind)} "
-        f"({names}) fall behind it, and the best of them, {look(best).label}, ends at "
-        f"{final['fan', best]:.3f}."
-    )
+def _makers(iterations: int | None, workers: int | None) -> Mapping[str, Maker]:
+    return {
+        "fig9": write_figure_9,
+        "fig10": write_figure_10,
+        "table1": write_table_1,
+        "table2": write_table_2,
+        "theorems": partial(theorems, iterations=iterations, workers=workers),
+        "contamination": partial(contamination, iterations=iterations, workers=workers),
+    }
 
 
-def _table_1(out: Path, iterations: int | None, seed: int, workers: int | None) -> None:
-    """Table I, with the values on the paper's three networks."""
-    made = [networks.create(name) for name in TITLES]
-    rates = [theory.contamination(network) for network in made]
-    rows = []
-    for columns in zip(*(theory.contraction_orders(r.delta_max) for r in rates), strict=True):
-        first = columns[0]
-        stochastic = "doubly stochastic" if first.matrix == "mixing" else "row-stochastic"
-        values = [number(entry.value) for entry in columns]
-        rows.append([look(first.aggregator).label, first.order, stochastic, *values])
-    _table(
-        out / "table1",
-        "Table I: orders of the contraction constant ρ, δ = δ_max; they carry no constants",
-        ["aggregator", "ρ", "M", *TITLES.values()],
-        rows,
-    )
-    shown = ", ".join(
-        f"{title} {number(r.delta_max)}" for title, r in zip(TITLES.values(), rates, strict=True)
-    )
-    console.print(f"δ_max: {shown}. inf: the order says nothing at this rate.")
+def _train(
+    cells: Mapping[str, Sequence[Cell]], store: Store, workers: int | None
+) -> dict[RunSpec, StoredRun | Failure]:
+    """Have the runs of several figures: what can be trained together is."""
+    specs = distinct_specs(cells.values())
+    swept = sweep_shown(specs, store, workers)
+    print_failures(swept.failures)
+    return dict(zip(specs, swept.runs, strict=True))
 
 
-def _table_2(out: Path, iterations: int | None, seed: int, workers: int | None) -> None:
-    """Table II, with the values on the paper's three networks."""
-    rates = [theory.contamination(networks.create(name)) for name in TITLES]
-    rows = [
-        [columns[0].aggregator, columns[0].order, *(number(entry.value) for entry in columns)]
-        for columns in zip(*(theory.learning_error_orders(r) for r in rates), strict=True)
-    ]
-    _table(
-        out / "table2",
-        "Table II: orders of the learning error where A = Θ(ξ), in units of ξ²",
-        ["aggregator", "learning error", *TITLES.values()],
-        rows,
-    )
-    console.print("RAgg is the best majority-dominant rule. Only ratios of these mean anything.")
+def _whole(
+    name: str,
+    setting: Setting,
+    cells: Sequence[Cell],
+    runs: Mapping[RunSpec, StoredRun | Failure],
+    command: str,
+) -> Reproduced | None:
+    """What was run for a figure, unless runs failed: half a figure would mislead."""
+    found = [runs[cell.spec] for cell in cells]
+    finished = [run for run in found if isinstance(run, StoredRun)]
+    if len(finished) < len(found):
+        failed = count(len(found) - len(finished), "run")
+        errors.print(f"{name}: not drawn, as {failed} of {len(found)} failed", markup=False)
+        return None
+    return Reproduced(name, setting, cells, finished, command)
 
 
-def _table(stem: Path, title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    print_table(title, columns, rows)
-    for saved in save_table(stem, columns, rows):
-        console.print(f"Table: {saved}")
+def _command(name: str, seeds: int, iterations: int | None, quick: bool) -> str:
+    """What makes a figure or table again; options that change nothing are left out."""
+    options = []
+    if name in SETTINGS:
+        options += ["--seeds", str(seeds)] if seeds > 1 else []
+        options += ["--quick"] if quick else []
+    if iterations is not None and name in (*SETTINGS, "theorems", "contamination"):
+        options += ["--iterations", str(iterations)]
+    return " ".join(["bezoar reproduce", name, *options])
 
 
-def _figure_9(out: Path, iterations: int | None, seed: int, workers: int | None) -> None:
-    """Figure 9: the two instances of Theorem 3 with four regular and four poisoned agents."""
-    instances = theory.lower_bound_instances(4, 4)
-    console.print(f"Picture: {lower_bound_figure(out / 'lower_bound.png', instances)}")
-    switched = " and ".join(str(agent) for agent in instances.switched)
-    console.print(
-        f"What to see: in both instances every regular agent hears {len(instances.network.regular)}"
-        f" agents with label 1 and 2 with label 2, so a majority-dominant rule cannot tell them "
-        f"apart, though the regular agents {switched} have changed sides; in one of them its mean "
-        f"squared gradient is at least δ_max²c²/8 = {number(instances.bound)} c²."
-    )
+def _print(summary: Summary, out: Path) -> None:
+    console.rule(f"[bold]{summary.title}[/]", align="left", style="dim")
+    for table in summary.tables:
+        print_table(table.title, table.columns, table.rows)
+    console.print(summary.caption, markup=False)
+    if summary.claims:
+        _print_claims(summary)
+    for image in summary.images:
+        _print_path("Picture", out / summary.name / image.file)
+    for file in summary.data:
+        _print_path("Data", out / summary.name / file)
+    console.print()
 
 
-FIGURES: dict[str, Maker] = {
-    "fig1": _figure_1,
-    "fig9": _figure_9,
-    "table1": _table_1,
-    "table2": _table_2,
-    "theorems": theorems,
-    "contamination": contamination,
-}
+def _print_claims(summary: Summary) -> None:
+    """The claims of the paper with their verdicts and the numbers behind them."""
+    console.print("\n[bold]What the paper claims[/]")
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(no_wrap=True)
+    grid.add_column()
+    for claim in summary.claims:
+        verdict = Text(claim.verdict, style=f"bold {COLOURS[claim.verdict]}")
+        grid.add_row(verdict, Text(claim.text))
+        grid.add_row("", Text(claim.measured, style="dim"))
+    console.print(grid)
+
+
+def _print_tally(summaries: Sequence[Summary], seeds: int) -> None:
+    verdicts = Counter(claim.verdict for summary in summaries for claim in summary.claims)
+    if verdicts:
+        told = ", ".join(f"{verdicts[name]} {name}" for name in COLOURS if verdicts[name])
+        total = count(sum(verdicts.values()), "claim")
+        console.print(f"{total} of the paper at {count(seeds, 'seed')}: {told}.", markup=False)
+
+
+def _print_path(what: str, path: Path) -> None:
+    console.print(f"{what}: {path}", markup=False, soft_wrap=True)

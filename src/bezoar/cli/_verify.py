@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from bezoar.cli._screen import console, number, print_table
+from bezoar._numbers import number
 from bezoar.experiments import (
     ITERATIONS,
     OBJECTIVES,
@@ -14,36 +14,53 @@ from bezoar.experiments import (
     theorem_study,
     topology_study,
 )
-from bezoar.report import look, save_table, topology_figure
+from bezoar.report import Image, Summary, Table, look, save_table, topology_figure
 
 
-def theorems(out: Path, iterations: int | None, seed: int, workers: int | None) -> None:
+def theorems(folder: Path, command: str, iterations: int | None, workers: int | None) -> Summary:
     """Theorems 1 and 2 on real runs: both sides, the slack, and where conditions fail."""
     total = iterations or ITERATIONS
     checked = theorem_study(iterations=total, workers=workers)
-    columns = ["rule", "network", "ρ", "room", "error", "bound", "slack", "cons.", "slack "]
-    saved = []
-    for objective, title in OBJECTIVES.items():
-        rows = [_row(entry) for entry in checked if entry.objective == objective]
-        print_table(title, columns, rows)
-        saved += [[objective, *row] for row in rows]
-    applying = [entry.verdict for entry in checked if entry.verdict.applies]
-    held = [verdict for verdict in applying if verdict.holds]
-    console.print(
-        f"{len(held)} of {len(applying)} runs to which a theorem applies stay below both bounds, "
-        f"the tightest by {min((v.slack for v in applying), default=float('nan')):.3g} times."
-    )
-    for (network, condition), rules in _failures(checked).items():
-        console.print(
-            f"On {network} {condition} fails for {', '.join(rules)}: nothing is promised."
-        )
     several = [total // 2, total, 2 * total, 4 * total]
     slopes = consensus_exponents(theorem_networks()[1], iterations=several, workers=workers)
+    columns = ("rule", "network", "ρ", "room", "error", "bound", "slack", "cons.", "slack ")
+    rows = {
+        objective: [_row(entry) for entry in checked if entry.objective == objective]
+        for objective in OBJECTIVES
+    }
+    applying = [entry.verdict for entry in checked if entry.verdict.applies]
+    held = [verdict for verdict in applying if verdict.holds]
+    tightest = min((verdict.slack for verdict in applying), default=float("nan"))
+    failing = (
+        f"On {network} {condition} fails for {', '.join(rules)}: nothing is promised."
+        for (network, condition), rules in _failures(checked).items()
+    )
     shown = ", ".join(f"{look(rule).label} {slope:.3f}" for rule, slope in slopes.items())
-    console.print(f"Consensus error on two-castle falls like K to the power of: {shown}")
-    headings = ["objective", *columns[:-2], "consensus error", "consensus slack"]
-    for path in save_table(out / "theorems", headings, saved):
-        console.print(f"Table: {path}")
+    data = save_table(
+        folder / folder.name,
+        ("objective", *columns[:-2], "consensus error", "consensus slack"),
+        [[objective, *row] for objective, several in rows.items() for row in several],
+    )
+    summary = Summary(
+        name=folder.name,
+        title="Theorems 1 and 2 beside real runs",
+        caption=" ".join(
+            [
+                f"{len(held)} of {len(applying)} runs to which a theorem applies stay below both "
+                f"bounds, the tightest by {tightest:.3g} times.",
+                *failing,
+                f"Consensus error on two-castle falls like K to the power of: {shown}.",
+            ]
+        ),
+        command=command,
+        data=tuple(path.name for path in data),
+        tables=tuple(
+            Table(title=OBJECTIVES[objective], columns=columns, rows=tuple(map(tuple, found)))
+            for objective, found in rows.items()
+        ),
+    )
+    summary.save(folder)
+    return summary
 
 
 def _failures(checked: Sequence[Checked]) -> dict[tuple[str, str], list[str]]:
@@ -81,25 +98,42 @@ def _row(entry: Checked) -> list[str]:
     ]
 
 
-def contamination(out: Path, iterations: int | None, seed: int, workers: int | None) -> None:
+def contamination(
+    folder: Path, command: str, iterations: int | None, workers: int | None
+) -> Summary:
     """Learning errors along either contamination rate, as tables and a picture."""
     study = topology_study(iterations=iterations or 800, workers=workers)
     rules = list(dict.fromkeys(found.rule for found in study.by_delta_max))
+    columns = ("δ", "δ_max", *(look(rule).label for rule in rules))
+    tables, data = [], []
     for title, name, errors in (
         ("Learning error, same δ", "by_delta_max", study.by_delta_max),
         ("Learning error, same δ_max", "by_delta", study.by_delta),
     ):
-        columns = ["δ", "δ_max", *(look(rule).label for rule in rules)]
         places = list(dict.fromkeys((found.delta, found.delta_max) for found in errors))
         error = {(e.delta, e.delta_max, e.rule): e.error for e in errors}
-        rows = [
-            [number(d), number(m), *(number(error[d, m, rule]) for rule in rules)]
+        rows = tuple(
+            (number(d), number(m), *(number(error[d, m, rule]) for rule in rules))
             for d, m in places
-        ]
-        print_table(title, columns, rows)
-        save_table(out / name, columns, rows)
-    console.print(f"Picture: {topology_figure(out / 'contamination.png', study)}")
-    console.print(
-        "What to see: the weighted mean's error moves with δ alone, like δ²; that of the best "
-        "robust rule with δ_max alone, like (δ_max/(1−δ_max))²."
+        )
+        tables.append(Table(title=title, columns=columns, rows=rows))
+        data += save_table(folder / name, columns, rows)
+    picture = topology_figure(folder / f"{folder.name}.png", study)
+    alt = (
+        "Two plots of learning errors. Left, δ fixed: the robust rules' errors rise with δ_max "
+        "along the theory's curve, the weighted mean's stays level. Right, δ_max fixed: the "
+        "weighted mean's error rises with δ, the robust rules' stay level. Numbers are in the "
+        "tables."
     )
+    summary = Summary(
+        name=folder.name,
+        title="Learning errors along the contamination rates",
+        caption="The weighted mean's error moves with δ alone, like δ²; that of the best robust "
+        "rule with δ_max alone, like (δ_max/(1−δ_max))².",
+        command=command,
+        images=(Image(file=picture.name, alt=alt),),
+        data=tuple(path.name for path in data),
+        tables=tuple(tables),
+    )
+    summary.save(folder)
+    return summary

@@ -105,13 +105,11 @@ def judge_all(
 
 
 def _sentence(judgement: Judgement, numbers: Sequence[dict[str, float]]) -> str:
-    """The numbers, as means over the seeds with their range."""
+    """The numbers; of several seeds, from the smallest to the largest."""
     parts = []
     for name in numbers[0]:
-        values = np.array([found[name] for found in numbers])
-        part = f"{name} {values.mean():{judgement.form}}"
-        if len(values) > 1:
-            part += f" ({values.min():{judgement.form}} … {values.max():{judgement.form}})"
-        parts.append(part)
+        found = [of_seed[name] for of_seed in numbers]
+        ends = dict.fromkeys(f"{end(found):{judgement.form}}" for end in (np.min, np.max))
+        parts.append(f"{name} {'…'.join(ends)}")
     heading = judgement.heading[0].upper() + judgement.heading[1:]
     return f"{heading}: {', '.join(parts)}."

@@ -230,6 +230,6 @@ def _table(made: Reproduced, findings: Findings, title: str, metrics: Sequence[s
 
 def _end(findings: Findings, place: Place, metric: str) -> str:
     """Where a curve ends; of several seeds, from the smallest to the largest."""
-    low, high = (float(limit[-1]) for limit in findings.band(place).limits(metric))
-    form = number if not metric.startswith("accuracy") else "{:.3f}".format
-    return form(low) if low == high else f"{form(low)}…{form(high)}"
+    write = "{:.3f}".format if metric.startswith("accuracy") else number
+    limits = findings.band(place).limits(metric)
+    return "…".join(dict.fromkeys(write(float(limit[-1])) for limit in limits))

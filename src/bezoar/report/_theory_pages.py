@@ -106,11 +106,15 @@ def write_figure_10(folder: Path, command: str) -> Summary:
                 "yes" if network.regular_is_connected else "no",
                 delta,
                 delta_max,
-                f"{number(uniform.lam)} / {number(mixing.lam)}",
+                number(uniform.lam),
+                number(mixing.lam),
                 number(theory.mixing_gap(network)),
             )
         )
-    columns = ("network", "edges", "poisoned", "regular connected", "δ", "δ_max", "λ", "λ'")
+    columns = (
+        *("network", "edges", "poisoned", "connected", "δ", "δ_max"),
+        *("λ uniform", "λ mixing", "λ'"),
+    )
     images = networks_figure(
         folder / folder.name, {title: (drawn[title], text) for title, text in texts.items()}
     )
@@ -120,8 +124,9 @@ def write_figure_10(folder: Path, command: str) -> Summary:
     summary = Summary(
         name=folder.name,
         title="Figure 10: the paper's networks",
-        caption="Regular agents are blue dots, poisoned ones red squares. λ is that of the uniform "
-        "/ of the mixing virtual matrix; Theorem 1 says nothing where it is 1 or more.",
+        caption="Regular agents are blue dots, poisoned ones red squares. Connected: whether the "
+        "regular agents are, among themselves. λ is that of the uniform and of the mixing virtual "
+        "matrix; Theorem 1 says nothing where it is 1 or more.",
         command=command,
         images=tuple(Image(file=path.name, alt=alt) for path in images),
         data=tuple(path.name for path in data),

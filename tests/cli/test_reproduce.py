@@ -1,0 +1,174 @@
+"""``bezoar reproduce`` for the figures that runs are trained for, on a few images of MNIST."""
+
+import csv
+import re
+from itertools import groupby
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from bezoar import BezoarError
+from bezoar.cli._main import app
+from bezoar.experiments import CLAIMS, MNIST, SETTINGS, Store, _sweep
+from bezoar.report import Summary
+
+pytestmark = pytest.mark.usefixtures("tiny_mnist_throughout")
+
+
+def reproduce(*arguments):
+    return CliRunner().invoke(app, ["reproduce", *map(str, arguments), "--workers", "1"])
+
+
+def succeeded(*arguments):
+    result = reproduce(*arguments)
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def words(text):
+    return " ".join(text.split())
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory, tiny_mnist_throughout):
+    """Everything about MNIST, two seeds, two iterations; and what the command said."""
+    out = tmp_path_factory.mktemp("results")
+    return out, succeeded("mnist", "--iterations", 2, "--seeds", 2, "--out", out)
+
+
+def test_every_figure_and_table_has_a_folder(results):
+    out, _ = results
+    assert {path.name for path in out.iterdir()} == {*MNIST, "store", "report.html"}
+    for name in SETTINGS:
+        files = {f"{name}.png", f"{name}.pdf", f"{name}.csv", "summary.json"}
+        assert {path.name for path in (out / name).iterdir()} == files
+        assert (out / name / f"{name}.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+        assert (out / name / f"{name}.pdf").read_bytes()[:5] == b"%PDF-"
+    assert not list(out.rglob(".*.part"))
+
+
+def test_runs_are_trained_once_and_together(results):
+    out, result = results
+    runs = list(Store(out / "store").runs())
+    assert len(runs) == 14 + 5 * 27
+    assert "149 runs: 0 already there, 149 new in 6 groups" in words(result.stderr)
+    assert {len(run.provenance["trained_with"]) for run in runs} == {13, 26}
+    by_class = [run for run in runs if run.spec.partition.name == "by_class"]
+    assert {run.spec.seed for run in by_class} == {0}
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_the_data_is_what_the_store_has(results, name):
+    out, _ = results
+    store, summary = Store(out / "store"), Summary.load(out / name)
+    with open(out / name / f"{name}.csv", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    by_run = [
+        list(lines)
+        for _, lines in groupby(
+            rows, key=lambda r: (r["network"], r["partition"], r["rule"], r["seed"])
+        )
+    ]
+    assert len(by_run) == len(summary.curves)
+    for lines, curve in zip(by_run, summary.curves, strict=True):
+        run = store.load(curve.key)
+        assert lines[0]["rule"] == curve.rule
+        assert lines[0]["seed"] == str(run.spec.seed)
+        assert [int(line["iteration"]) for line in lines] == run.iterations.tolist()
+        for metric, values in run.metrics.items():
+            found = [float(line[metric]) if line[metric] else np.nan for line in lines]
+            assert np.array_equal(found, values, equal_nan=True), metric
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_claims_are_judged_and_told(results, name):
+    out, result = results
+    claims = Summary.load(out / name).claims
+    expected = [claim for claim in CLAIMS if claim.figure == name]
+    assert len(claims) == len(expected) > 0
+    text = words(result.stdout)
+    full = SETTINGS[name].iterations
+    for claim, source in zip(claims, expected, strict=True):
+        assert claim.text.startswith(source.text.removesuffix("."))
+        assert claim.text.endswith(f"; judged after 2 of {full:,} iterations.")
+        assert claim.paper == source.paper
+        drawn = {"iid", "mild"} & set(source.judgement.partitions)
+        assert len(claim.margins) == (2 if drawn else 1)
+        assert words(f"{claim.verdict} {claim.text} {claim.measured}") in text
+
+
+def test_the_command_ends_with_the_claims_counted_and_the_report(results):
+    out, result = results
+    *_, tally, report = result.stdout.splitlines()
+    assert report == f"Report: {out / 'report.html'}"
+    counted = re.findall(r"(\d+) (holds|does not hold|undecided)", tally)
+    assert tally.startswith(f"{len(CLAIMS)} claims of the paper at 2 seeds: ")
+    assert sum(int(number) for number, _ in counted) == len(CLAIMS)
+
+
+def test_a_second_time_nothing_is_trained_and_nothing_changes(results, monkeypatch):
+    out, _ = results
+
+    def train_group(*arguments):
+        pytest.fail("trained again")
+
+    monkeypatch.setattr(_sweep, "train_group", train_group)
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    result = succeeded("fig4", "fig1", "--iterations", 2, "--seeds", 2, "--out", out)
+    assert "nothing new to compute" in result.stderr
+    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
+
+
+def test_another_figure_adds_what_is_missing(tmp_path):
+    first = succeeded("fig4", "--iterations", 1, "--out", tmp_path)
+    assert "27 runs: 0 already there, 27 new in 3 groups" in words(first.stderr)
+    more = succeeded("fig4", "fig7", "--iterations", 1, "--out", tmp_path)
+    assert "54 runs: 27 already there, 27 new in 3 groups" in words(more.stderr)
+
+
+def test_quick_is_short_and_says_so(tmp_path):
+    result = succeeded("fig1", "--quick", "--out", tmp_path)
+    summary = Summary.load(tmp_path / "fig1")
+    assert summary.command == "bezoar reproduce fig1 --quick"
+    assert "40 iterations instead of 500: an impression, not the figure." in summary.caption
+    assert all("judged after 40 of 500 iterations" in claim.text for claim in summary.claims)
+    assert "Nothing here is random" in words(result.stdout)
+    run = Store(tmp_path / "store").load(summary.curves[0].key)
+    assert run.iterations.tolist() == list(range(0, 41, 4))
+
+
+def test_a_figure_with_failed_runs_is_not_drawn_but_others_are(tmp_path, monkeypatch):
+    from bezoar.experiments import _sweep_plan
+
+    check = _sweep_plan.check
+
+    def refuse(spec):
+        if spec.network.name == "line" and spec.aggregator.name == "faba":
+            raise BezoarError("aggregator: FABA is on strike")
+        check(spec)
+
+    monkeypatch.setattr(_sweep_plan, "check", refuse)
+    result = reproduce("fig5", "fig7", "table2", "--iterations", 1, "--out", tmp_path)
+    assert result.exit_code == 1
+    assert "aggregator: FABA is on strike" in result.stderr
+    assert "fig5: not drawn, as 3 runs of 27 failed" in words(result.stderr)
+    assert {path.name for path in tmp_path.iterdir()} == {"fig7", "table2", "store", "report.html"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["fig99"], "figure: 'fig99' is not known; allowed: fig"),
+        (["fig2", "minst"], "figure: 'minst' is not known; allowed: mnist, "),
+    ],
+)
+def test_a_wrong_name_is_refused_before_anything_is_done(tmp_path, arguments, message):
+    result = reproduce(*arguments, "--out", tmp_path)
+    assert isinstance(result.exception, BezoarError)
+    assert message in str(result.exception)
+    assert not list(tmp_path.iterdir())
+
+
+def test_there_is_at_least_one_seed(tmp_path):
+    assert "--seeds" in reproduce("fig1", "--seeds", 0, "--out", tmp_path).output
