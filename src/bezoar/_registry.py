@@ -48,8 +48,19 @@ def check(
 def create(
     kind: str, name: str, table: Mapping[str, Callable[..., T]], options: Mapping[str, Any]
 ) -> T:
-    """Make the thing called ``name`` with ``options``, which must be parameters of its maker."""
-    return check(kind, name, table, options)(**options)
+    """Make the thing called ``name`` with ``options``, which must be parameters of its maker.
+
+    Where a word is expected, as in ``estimate = true``, a truth value is taken for the word.
+    """
+    make = check(kind, name, table, options)
+    defaults = options_of(make)
+    given = {
+        option: str(value).lower()
+        if isinstance(value, bool) and isinstance(defaults[option], str)
+        else value
+        for option, value in options.items()
+    }
+    return make(**given)
 
 
 def options_of(make: Callable[..., Any]) -> dict[str, Any]:

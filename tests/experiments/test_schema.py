@@ -32,6 +32,14 @@ def test_every_field_and_every_choice_is_described():
         assert all(form["description"] for form in forms)
 
 
+def test_every_example_can_be_read():
+    for field in CHOICES:
+        _, text, *_ = sweep_schema()["definitions"][field]["anyOf"]
+        assert text["examples"]
+        for example in text["examples"]:
+            assert str(getattr(RunSpec.read({field: example}), field)) == example
+
+
 @given(documents(), documents())
 def test_what_can_be_expanded_fits(validator, common, block):
     validator.validate(written(common))

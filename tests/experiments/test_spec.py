@@ -1,7 +1,7 @@
 import pytest
 from pydantic import ValidationError
 
-from bezoar import BezoarError
+from bezoar import BezoarError, aggregators
 from bezoar.experiments import Choice, RunSpec, figure_1, network_of, partition_of
 
 
@@ -106,6 +106,14 @@ def test_equal_choices_have_equal_hashes_and_one_text_each():
     assert hash(first) == hash(second)
     assert len({first, second, RunSpec.read({"aggregator": "ios:estimate=2"})}) == 2
     assert RunSpec.read({"aggregator": str(first.aggregator)}).aggregator == first.aggregator
+
+
+def test_the_word_true_may_be_written_as_a_truth_value():
+    for written in ("trimmed_mean:estimate=true", {"name": "ios", "estimate": True}):
+        choice = RunSpec.read({"aggregator": written}).aggregator
+        assert aggregators.create(choice.name, **choice.options).estimate == "true"
+    with pytest.raises(BezoarError, match="estimate: expected 'true', 'max' or a number"):
+        RunSpec.read({"aggregator": "ios:estimate=false"})
 
 
 def test_poisoned_agents_have_no_order():

@@ -52,9 +52,9 @@ def list_runs(path: Path, conditions: Sequence[str], export: Path | None, json: 
     else:
         _print_runs(store, runs)
         if export:
-            console.print(f"Exported: {export}", markup=False)
+            console.print(f"Exported: {export}", markup=False, soft_wrap=True)
     for problem in problems:
-        errors.print(f"bezoar: {problem}", markup=False)
+        errors.print(f"bezoar: {problem}", markup=False, soft_wrap=True)
 
 
 def show_run(path: Path, key: str, json: bool) -> None:
@@ -68,7 +68,7 @@ def show_run(path: Path, key: str, json: bool) -> None:
     fields = [[field, field_text(run.spec, field)] for field in RunSpec.model_fields]
     print_table(run.key, ["field", "value"], fields, numbers=False)
     final = [[name, number(value)] for name, value in document["final"].items()]
-    title = f"After {run.iterations[-1]} iterations" + (", diverged" if run.diverged else "")
+    title = f"After {run.spec.iterations} iterations" + (", diverged" if run.diverged else "")
     print_table(title, ["metric", "value"], final)
     facts = [[key, str(value)] for key, value in _flat(run.provenance).items()]
     print_table("Where and when", ["what", "found"], facts, numbers=False)
@@ -91,7 +91,7 @@ def clear_up(path: Path, outdated: bool, dry_run: bool, json: bool) -> None:
             [str(gone.path.relative_to(store.path)), gone.reason, _size(gone.size)]
             for gone in removals
         ]
-        print_table(str(store.path), ["folder", "why", "size"], rows, numbers=False)
+        _print_wide(["folder", "why", "size"], rows)
     total = _size(sum(gone.size for gone in removals))
     verb = "would be removed" if dry_run else "removed"
     console.print(f"{_count(len(removals), 'folder')} {verb}, {total}")
@@ -118,7 +118,7 @@ def _order(run: StoredRun) -> tuple[Any, ...]:
 
 def _print_runs(store: Store, runs: Sequence[StoredRun]) -> None:
     """A table of what the runs differ in, below a line of what they have in common."""
-    console.print(f"[bold]{_count(len(runs), 'run')}[/] in {store.path}")
+    console.print(f"{_count(len(runs), 'run')} in {store.path}", markup=False, soft_wrap=True)
     if not runs:
         return
     fields = [*FIRST, *(f for f in RunSpec.model_fields if f not in (*FIRST, *FORMAL))]
@@ -133,13 +133,18 @@ def _print_runs(store: Store, runs: Sequence[StoredRun]) -> None:
     }
     if any(run.diverged for run in runs):
         columns["diverged"] = ["yes" if run.diverged else "" for run in runs]
+    keys = [run.key[:SHORT] for run in runs]
+    _print_wide(["key", *columns], list(zip(keys, *columns.values(), strict=True)))
+
+
+def _print_wide(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """A table of which nothing is cut off, least of all the first column."""
     table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    table.add_column("key", no_wrap=True)
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    for run, *cells in zip(runs, *columns.values(), strict=True):
-        table.add_row(run.key[:SHORT], *cells)
-    # A table that goes to a file or a pipe is not cut to the width of a terminal.
+    for place, column in enumerate(columns):
+        table.add_column(column, no_wrap=place == 0, overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    # What goes to a file or a pipe need not fit a terminal.
     screen = console if console.is_terminal else Console(width=WIDE, highlight=False)
     screen.print(table)
 

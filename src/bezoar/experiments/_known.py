@@ -40,11 +40,11 @@ def check_choice(field: str, name: str, options: Mapping[str, Any]) -> None:
     are judged when a run is prepared.
     """
     table: Mapping[str, Callable[..., Any]] = known()[field]
-    make = _registry.check(field, name, table, options)
+    _registry.check(field, name, table, options)
     if field == "network":
         return
     try:
-        make(**options)
+        _registry.create(field, name, table, options)
     except BezoarError as error:
         raise BezoarError(f"{field} {name}: {error}") from None
     except TypeError as error:

@@ -71,7 +71,7 @@ def _several(name: str, one: Schema) -> Schema:
     if name in LISTS:
         # A list of plain values is one value; a list with a list inside is several.
         several["contains"] = {"type": "array"}
-    return {"anyOf": [one, several]}
+    return {"anyOf": [*one.get("anyOf", [one]), several]}
 
 
 def _choice(field: str) -> Schema:
@@ -84,7 +84,7 @@ def _choice(field: str) -> Schema:
             "type": "string",
             "description": "A name with options: name:option=value,…",
             "pattern": f"^\\s*({'|'.join(names)})\\s*(:.*)?$",
-            "examples": [f"{name}:{_example(make)}" for name, make in table.items() if _made(make)],
+            "examples": [text for name, make in table.items() for text in _examples(name, make)],
         },
         *(_table(name, make) for name, make in table.items()),
         {
@@ -97,13 +97,14 @@ def _choice(field: str) -> Schema:
     return {"anyOf": forms}
 
 
-def _made(make: Callable[..., Any]) -> bool:
-    return bool(options_of(make))
-
-
-def _example(make: Callable[..., Any]) -> str:
-    option, default = next(iter(options_of(make).items()))
-    return f"{option}={'…' if default is inspect.Parameter.empty else default}"
+def _examples(name: str, make: Callable[..., Any]) -> list[str]:
+    """The name with each of its options, as they are by default."""
+    defaults = options_of(make).items()
+    return [
+        f"{name}:{option}={str(default).lower() if isinstance(default, bool) else default}"
+        for option, default in defaults
+        if isinstance(default, bool | int | float | str)
+    ]
 
 
 def _table(name: str, make: Callable[..., Any]) -> Schema:
