@@ -57,34 +57,39 @@ def panels_figure(
     """
     path = Path(path)
     with pictures() as plt:
-        widths = [1.05] + [1.6] * len(metrics)
-        figure, grid = plt.subplots(
-            len(panels),
-            1 + len(metrics),
-            figsize=(3.1 * sum(widths), 3.3 * len(panels) + 0.7),
-            squeeze=False,
-            gridspec_kw={"width_ratios": widths},
-            layout="constrained",
-        )
-        handles: dict[str, Any] = {}
-        for panel, row in zip(panels, grid, strict=True):
-            for axes in row[2:]:
-                axes.sharex(row[1])  # a logarithmic plot begins later: there is no zero on it
-            draw_network(panel.network, row[0])
-            row[0].set_title(panel.title, fontweight="bold", pad=12)
-            for metric, axes in zip(metrics, row[1:], strict=True):
-                handles |= plot_curves(axes, panel.curves, metric)
-                axes.set_ylabel(TITLES.get(metric, metric))
-        for column in range(1, 1 + len(metrics)):
-            _share_limits(grid[:, column])
-            grid[-1, column].set_xlabel("iteration")
-        figure.legend(
-            handles.values(), handles.keys(), loc="outside lower center", ncols=len(handles)
-        )
-        if subtitle:
-            figure.suptitle(subtitle, fontsize=10)
-        _save(figure, path)
+        _save(draw_panels(plt, panels, metrics, subtitle), path)
     return path
+
+
+def draw_panels(
+    plt: Any, panels: Sequence[Panel], metrics: Sequence[str], subtitle: str = ""
+) -> Any:
+    """The picture of :func:`panels_figure`, drawn but not saved."""
+    widths = [1.05] + [1.6] * len(metrics)
+    figure, grid = plt.subplots(
+        len(panels),
+        1 + len(metrics),
+        figsize=(3.1 * sum(widths), 3.3 * len(panels) + 0.7),
+        squeeze=False,
+        gridspec_kw={"width_ratios": widths},
+        layout="constrained",
+    )
+    handles: dict[str, Any] = {}
+    for panel, row in zip(panels, grid, strict=True):
+        for axes in row[2:]:
+            axes.sharex(row[1])  # a logarithmic plot begins later: there is no zero on it
+        draw_network(panel.network, row[0])
+        row[0].set_title(panel.title, fontweight="bold", pad=12)
+        for metric, axes in zip(metrics, row[1:], strict=True):
+            handles |= plot_curves(axes, panel.curves, metric)
+            axes.set_ylabel(TITLES.get(metric, metric))
+    for column in range(1, 1 + len(metrics)):
+        _share_limits(grid[:, column])
+        grid[-1, column].set_xlabel("iteration")
+    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=len(handles))
+    if subtitle:
+        figure.suptitle(subtitle, fontsize=10)
+    return figure
 
 
 def holdings_figure(
@@ -183,6 +188,9 @@ def _write_numbers(axes: Any, holdings: NDArray[np.int64]) -> None:
 def save_pictures(figure: Any, stem: Path) -> tuple[Path, Path]:
     """Save a picture for screens and for print: ``stem.png`` and ``stem.pdf``."""
     png, pdf = (stem.with_name(f"{stem.name}.{ending}") for ending in ("png", "pdf"))
+    # The layout takes longer than the drawing: once is enough.
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
     for path in (png, pdf):
         _save(figure, path)
     return png, pdf

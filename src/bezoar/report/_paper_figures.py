@@ -9,7 +9,7 @@ import numpy as np
 
 from bezoar.experiments import Measured
 from bezoar.networks import Network
-from bezoar.report._figures import TITLES, plot_curves, save_pictures
+from bezoar.report._figures import TITLES, Panel, draw_panels, plot_curves, save_pictures
 from bezoar.report._networks import draw_network
 from bezoar.report._style import Look, pictures
 
@@ -31,6 +31,18 @@ class Column:
 
     title: str
     curves: Sequence[tuple[Look, Measured]]
+
+
+def motivation_figure(
+    stem: Path, panels: Sequence[Panel], metrics: Sequence[str], title: str
+) -> tuple[Path, Path]:
+    """Save Figure 1: a row a network, with its drawing and a plot of each metric.
+
+    Returns:
+        The PNG and the PDF.
+    """
+    with pictures() as plt:
+        return save_pictures(draw_panels(plt, panels, metrics, title), stem)
 
 
 def partitions_figure(

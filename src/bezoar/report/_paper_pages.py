@@ -24,8 +24,13 @@ from bezoar.experiments import (
     network_of,
 )
 from bezoar.networks import Network
-from bezoar.report._figures import Panel, panels_figure
-from bezoar.report._paper_figures import Column, gradients_figure, partitions_figure
+from bezoar.report._figures import Panel
+from bezoar.report._paper_figures import (
+    Column,
+    gradients_figure,
+    motivation_figure,
+    partitions_figure,
+)
 from bezoar.report._paper_texts import (
     HEADINGS,
     SHOWN,
@@ -135,7 +140,8 @@ def _draw(stem: Path, made: Reproduced, findings: Findings) -> tuple[Path, Path]
     setting, note = made.setting, shortened_note(made.name, made.setting)
     if made.name == "fig1":
         about = "MNIST by class, one agent of ten with flipped labels"
-        return _draw_motivation(stem, made, findings, f"{about}; {note}" if note else about)
+        title = f"{about}; {note}" if note else about
+        return motivation_figure(stem, _panels(made, findings), tuple(metrics_of("fig1")), title)
     [network] = setting.networks
     columns = [
         Column(
@@ -154,11 +160,9 @@ def _draw(stem: Path, made: Reproduced, findings: Findings) -> tuple[Path, Path]
     return partitions_figure(*common, note=note)
 
 
-def _draw_motivation(
-    stem: Path, made: Reproduced, findings: Findings, subtitle: str
-) -> tuple[Path, Path]:
+def _panels(made: Reproduced, findings: Findings) -> list[Panel]:
     [partition] = made.setting.partitions
-    panels = [
+    return [
         Panel(
             NETWORKS[network],
             made.network(network),
@@ -169,16 +173,6 @@ def _draw_motivation(
         )
         for network in made.setting.networks
     ]
-    png, pdf = (
-        panels_figure(
-            stem.with_name(f"{stem.name}.{ending}"),
-            panels,
-            ("accuracy", "consensus_error"),
-            subtitle,
-        )
-        for ending in ("png", "pdf")
-    )
-    return png, pdf
 
 
 def _tables(made: Reproduced, findings: Findings) -> list[Table]:
