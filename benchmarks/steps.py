@@ -6,7 +6,7 @@ from typing import Any
 from benchmarks._measure import Result, Row, interleaved, milliseconds, ratio
 from benchmarks._settings import best_products, mnist_engine, paper_runs, stepper
 from bezoar import aggregators, attacks
-from bezoar.experiments import figure_1, network_of
+from bezoar.experiments import SETTINGS, network_of
 from bezoar.training import METRICS, Run, Workers
 
 SAMPLES = 60_000
@@ -79,7 +79,7 @@ def demo() -> Result:
                 aggregators.create(cell.spec.aggregator.name, **cell.spec.aggregator.options),
                 attacks.create(cell.spec.attack.name),
             )
-            for cell in figure_1()
+            for cell in SETTINGS["fig1"].cells()
         ]
         engine = mnist_engine(runs, workers)
         together = stepper(engine)

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
         Place,
         Setting,
         distinct_specs,
-        figure_1,
         first_seeds,
     )
     from bezoar.experiments._paper_claims import CLAIMS
@@ -96,7 +95,6 @@ __all__ = [
     "consensus_exponents",
     "distinct_specs",
     "expand",
-    "figure_1",
     "first_seeds",
     "judge",
     "judge_all",
@@ -134,7 +132,6 @@ _HOMES = {
         "Place",
         "Setting",
         "distinct_specs",
-        "figure_1",
         "first_seeds",
     ),
     "_paper_claims": ("CLAIMS",),

@@ -163,8 +163,3 @@ def first_seeds(count: int) -> tuple[int, ...]:
 def distinct_specs(cells: Iterable[Sequence[Cell]]) -> list[RunSpec]:
     """The runs behind several figures, each once: what one sweep trains together."""
     return list(dict.fromkeys(cell.spec for figure in cells for cell in figure))
-
-
-def figure_1(iterations: int = 500, every: int = 10, seed: int = 0) -> list[Cell]:
-    """The motivating example: by-class MNIST on the two-castle and the fan network."""
-    return replace(SETTINGS["fig1"], iterations=iterations, every=every).cells((seed,))
