@@ -1,5 +1,6 @@
 """Files that are there as a whole or not at all, also after a power cut."""
 
+import errno
 import os
 import secrets
 from pathlib import Path
@@ -22,9 +23,19 @@ def sync_folder(path: Path) -> None:
         os.close(folder)
 
 
+def make_folder(path: Path) -> None:
+    """Make a folder and those above it, and wait until their names are on the disk."""
+    missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+    for folder in reversed(missing):
+        folder.mkdir(exist_ok=True)
+        sync_folder(folder.parent)
+    if not path.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path))
+
+
 def write_whole(path: Path, content: bytes) -> Path:
     """Write a file aside, then move it to its place; whoever reads sees the old one or the new."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     aside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
         write_synced(aside, content)

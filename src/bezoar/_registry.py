@@ -48,19 +48,20 @@ def check(
 def create(
     kind: str, name: str, table: Mapping[str, Callable[..., T]], options: Mapping[str, Any]
 ) -> T:
-    """Make the thing called ``name`` with ``options``, which must be parameters of its maker.
-
-    Where a word is expected, as in ``estimate = true``, a truth value is taken for the word.
-    """
+    """Make the thing called ``name`` with ``options``, which must be parameters of its maker."""
     make = check(kind, name, table, options)
+    return make(**fit(make, options))
+
+
+def fit(make: Callable[..., Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options as their maker takes them: ``estimate = true`` where ``"true"`` is a word."""
     defaults = options_of(make)
-    given = {
+    return {
         option: str(value).lower()
         if isinstance(value, bool) and isinstance(defaults[option], str)
         else value
         for option, value in options.items()
     }
-    return make(**given)
 
 
 def options_of(make: Callable[..., Any]) -> dict[str, Any]:

@@ -23,6 +23,13 @@ from bezoar.experiments._rows import export_runs, field_text, matches, read_cond
             True,
         ),
         ({"aggregator": "ios:estimate=2"}, ["aggregator=ios:estimate=3"], False),
+        ({"aggregator": "ios:estimate=2"}, ["aggregator=ios:mixing=equal"], False),
+        (
+            {"aggregator": {"name": "ios", "estimate": "true"}},
+            ["aggregator=ios:estimate=true"],
+            True,
+        ),
+        ({"aggregator": "ios:keep_own=true"}, ["aggregator=ios:keep_own=true"], True),
         ({"aggregator": "ios"}, ["aggregator=io"], False),
         ({"aggregator": "ios"}, ["aggregator=faba", "aggregator=ios"], True),
         ({"aggregator": "ios"}, ["aggregator=ios", "network=line"], False),

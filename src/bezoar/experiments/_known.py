@@ -33,19 +33,24 @@ def check_name(field: str, name: str) -> None:
     _registry.choose(field, name, known()[field])
 
 
-def check_choice(field: str, name: str, options: Mapping[str, Any]) -> None:
+def check_choice(field: str, name: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """Refuse an unknown name, an unknown option, or an option's impossible value.
 
     Networks are not made here, since that may take a file or a while: the values of their options
     are judged when a run is prepared.
+
+    Returns:
+        The options as their maker takes them.
     """
     table: Mapping[str, Callable[..., Any]] = known()[field]
-    _registry.check(field, name, table, options)
+    make = _registry.check(field, name, table, options)
+    fitting = _registry.fit(make, options)
     if field == "network":
-        return
+        return fitting
     try:
-        _registry.create(field, name, table, options)
+        make(**fitting)
     except BezoarError as error:
         raise BezoarError(f"{field} {name}: {error}") from None
     except TypeError as error:
         raise BezoarError(f"{field} {name}: an option has the wrong type: {error}") from None
+    return fitting

