@@ -1,0 +1,45 @@
+"""Results that nobody trained, for tests of the report."""
+
+from datetime import UTC, datetime
+
+import numpy as np
+import torch
+
+from bezoar.experiments import RunSpec, Store, provenance
+from bezoar.report import Summary
+from bezoar.report._summary import Curve
+from bezoar.training import METRICS, History
+
+#: A name that tries to break out of every place of a page.
+HOSTILE = "</script><script>window.pwned=1</script><img src=x onerror=window.pwned=1>&amp;'\"\u2028"
+
+
+def hostile_results(folder):
+    """Results whose every name tries to break out of the page."""
+    path = folder / "net" / f"a{HOSTILE.replace(chr(0x2028), '')}.edges"
+    path.parent.mkdir(parents=True)
+    path.write_text("0 1\n1 2\n2 0\n")
+    store = Store(folder / "store")
+    spec = RunSpec.read({"network": {"name": "from_file", "path": str(path)}, "poisoned": [2]})
+    run = store.save(spec, made_up(spec, 3), origin())
+    Summary(
+        name="fig1",
+        title=f"T{HOSTILE}",
+        caption=f"C{HOSTILE}",
+        command=f"echo {HOSTILE}",
+        curves=(Curve(key=run.key, panel=f"P{HOSTILE}", rule=f"R{HOSTILE}"),),
+    ).save(folder / "fig1")
+    return folder
+
+
+def made_up(spec, points, metrics=tuple(METRICS)):
+    """A long history without training."""
+    rng = np.random.default_rng(spec.seed)
+    values = {name: rng.random(points) for name in metrics}
+    return History(np.arange(points), values, torch.zeros(2, 2))
+
+
+def origin():
+    """Provenance that is always the same."""
+    moment = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
+    return provenance(moment, moment)
