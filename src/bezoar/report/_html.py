@@ -23,7 +23,14 @@ from bezoar.report._html_facts import opening, provenance_rows
 from bezoar.report._html_groups import field_order
 from bezoar.report._html_holdings import holdings
 from bezoar.report._html_networks import network_pages
-from bezoar.report._html_results import Result, reproduced, stored, tally, with_final_table
+from bezoar.report._html_results import (
+    Result,
+    read_runs,
+    reproduced,
+    stored,
+    tally,
+    with_final_table,
+)
 from bezoar.report._html_specs import sweep_document
 from bezoar.report._html_theory import (
     error_rows,
@@ -81,8 +88,9 @@ def render(results: Path) -> str:
     if folders:
         sections, unread = reproduced(folders, store), 0
     else:
-        problems: list[BezoarError] = []
-        runs = list(store.runs(problems.append)) if store else []
+        runs, problems = read_runs(store, store.finished_keys()) if store else ([], [])
+        if problems and not runs:
+            raise problems[0]
         if not runs:
             raise BezoarError(
                 f"report: no results in {results}; 'bezoar reproduce --out {results}' or "

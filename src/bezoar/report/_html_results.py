@@ -77,7 +77,8 @@ def reproduced(folders: Sequence[Path], store: Store | None) -> list[Result]:
     """What was reproduced, from folders with summaries and the store with the runs they name."""
     found = {folder: Summary.load(folder) for folder in folders}
     keys = dict.fromkeys(curve.key for summary in found.values() for curve in summary.curves)
-    runs = {key: store.load(key) for key in keys if store is not None and key in store}
+    there = [key for key in keys if store and key in store]
+    runs = {run.key: run for run in read_runs(store, there)[0]} if store else {}
     return [
         _reproduced(f"result-{place}", folder, summary, runs)
         for place, (folder, summary) in enumerate(found.items(), start=1)
@@ -106,6 +107,20 @@ def _reproduced(id: str, folder: Path, summary: Summary, runs: dict[str, StoredR
         pictures=tuple(picture for picture in pictures if picture is not None),
         missing=len({curve.key for curve in summary.curves} - set(runs)),
     )
+
+
+def read_runs(store: Store, keys: Iterable[str]) -> tuple[list[StoredRun], list[BezoarError]]:
+    """The runs of some keys with all that a report needs of them, and why others cannot be read."""
+    runs, problems = [], []
+    for key in keys:
+        try:
+            run = store.load(key)
+            assert run.metrics is not None
+            assert run.provenance is not None
+            runs.append(run)
+        except BezoarError as error:
+            problems.append(error)
+    return runs, problems
 
 
 def stored(runs: Sequence[StoredRun]) -> Result:

@@ -413,7 +413,7 @@
         "aria-label": "Rules; press one to hide or show it in all panels",
       });
       this.grid = element("div", { class: "panels" }, ...this.panels.map((one) => one.figure));
-      root.append(this.chooser(root.id, metrics), this.about, this.legend, this.grid);
+      root.replaceChildren(this.chooser(root.id, metrics), this.about, this.legend, this.grid);
       this.fillLegend();
       let width = 0;
       new ResizeObserver(() => {
