@@ -35,11 +35,12 @@ from bezoar.report import (
     write_table_1,
     write_table_2,
 )
+from bezoar.report._summary import Verdict
 
 #: What needs no runs, or makes its own: written into a folder, given the command that asks for it.
 Maker = Callable[[Path, str], Summary]
 
-COLOURS = {"holds": "green", "does not hold": "red", "undecided": "yellow"}
+COLOURS: dict[Verdict, str] = {"holds": "green", "does not hold": "red", "undecided": "yellow"}
 
 NAMES = {"mnist": MNIST} | {
     name: (name,)

@@ -105,7 +105,8 @@ def contamination(
     study = topology_study(iterations=iterations or 800, workers=workers)
     rules = list(dict.fromkeys(found.rule for found in study.by_delta_max))
     columns = ("δ", "δ_max", *(look(rule).label for rule in rules))
-    tables, data = [], []
+    tables: list[Table] = []
+    data: list[Path] = []
     for title, name, errors in (
         ("Learning error, same δ", "by_delta_max", study.by_delta_max),
         ("Learning error, same δ_max", "by_delta", study.by_delta),
