@@ -9,12 +9,11 @@ import shutil
 
 import numpy as np
 import pytest
+from playwright import sync_api
 from report_results import HOSTILE, hostile_results
 
 from bezoar.experiments import Store, expand
 from bezoar.report import write_report
-
-sync_api = pytest.importorskip("playwright.sync_api")
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
 
