@@ -14,6 +14,7 @@ setup: .venv/.installed
 	touch $@
 
 # Figure 1 of the paper: the robust rules fall behind the plain weighted mean on the fan network.
+# The last line is the path of the report.
 demo: setup
 	$(BIN)/bezoar reproduce fig1
 

@@ -173,9 +173,11 @@ def _print_claims(summary: Summary) -> None:
 def _print_tally(summaries: Sequence[Summary], seeds: int) -> None:
     verdicts = Counter(claim.verdict for summary in summaries for claim in summary.claims)
     if verdicts:
-        told = ", ".join(f"{verdicts[name]} {name}" for name in COLOURS if verdicts[name])
         total = count(sum(verdicts.values()), "claim")
-        console.print(f"{total} of the paper at {count(seeds, 'seed')}: {told}.", markup=False)
+        console.print(
+            f"{total} of the paper at {count(seeds, 'seed')}: {verdicts['holds']} hold, "
+            f"{verdicts['does not hold']} do not, {verdicts['undecided']} undecided."
+        )
 
 
 def _print_path(what: str, path: Path) -> None:
