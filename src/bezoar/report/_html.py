@@ -55,9 +55,10 @@ _NUMBER = re.compile(
     r"|[–∞]|inf|diverged|exact|none"
 )
 
-#: The paper's indices, and exponents as Python writes them.
+#: The paper's indices, and exponents and signs as Python writes them.
 _INDEX = re.compile(r"(?<=\w)_(max|w|k)(?![A-Za-z])")
 _POWER = re.compile(r"(?<=\d)e([-+]\d+)\b")
+_MINUS = re.compile(r"(?<![\w.-])-(?=\d)")
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -187,7 +188,8 @@ def _environment() -> Environment:
 def _maths(text: str) -> Markup:
     """A text with the paper's indices and powers of ten set as such."""
     powers = _POWER.sub(lambda found: f"×10{str(int(found[1])).translate(_RAISED)}", text)
-    return Markup(_INDEX.sub(r"<sub>\1</sub>", str(escape(powers))))
+    signed = _MINUS.sub("−", powers)
+    return Markup(_INDEX.sub(r"<sub>\1</sub>", str(escape(signed))))
 
 
 def _is_numeric(rows: Sequence[Sequence[str]], column: int) -> bool:

@@ -65,7 +65,7 @@ def _seeds(seeds: Sequence[int]) -> str:
     found = sorted(set(seeds))
     if len(found) == 1:
         return f"seed {found[0]}"
-    if found == list(range(found[0], found[-1] + 1)):
+    if len(found) > 2 and found == list(range(found[0], found[-1] + 1)):
         return f"seeds {found[0]} to {found[-1]}"
     return f"seeds {_distinct(map(str, found))}"
 

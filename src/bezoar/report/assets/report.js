@@ -258,7 +258,7 @@
       const { log } = data.metrics[metric];
       const width = Math.max(200, this.plot.clientWidth);
       const height = Math.round(Math.min(300, Math.max(210, width * 0.62)));
-      const [low, high] = limits(this.section, metric);
+      const [low, high] = this.section.limits;
       const [first, last] = [this.iterations[0], this.iterations.at(-1)];
       const [left, right] = [MARGIN.left, width - MARGIN.right];
       const [bottom, top] = [height - MARGIN.bottom, MARGIN.top];
@@ -314,9 +314,10 @@
         // Of curves that lie on each other the lower ones are wider.
         group.firstChild.style.strokeWidth = 3.2 - (1.6 * order) / Math.max(1, curves.length - 1);
         // Markers of curves that lie on each other are set apart.
-        const spacing = Math.max(1, Math.floor(curve.x.length / 6));
+        const points = curve.x.length;
+        const spacing = Math.max(1, Math.floor(points / 6), Math.min(curves.length, points));
         const start = Math.floor((order * spacing) / curves.length);
-        for (let i = start; i < curve.x.length; i += spacing) {
+        for (let i = start; i < points; i += spacing) {
           const value = curve.values[metric][i];
           if (!isDrawable(value, log)) continue;
           const dot = marker(curve.rule, this.x(curve.x[i]), this.y(value), 4);
@@ -360,9 +361,8 @@
       const iteration = this.iterations[at];
       const readings = this.describe();
       const x = this.x(iteration);
-      this.cross.replaceChildren(
-        drawn("path", { d: `M${x} ${MARGIN.top}V${this.y(limits(this.section, this.section.metric)[0])}` }),
-      );
+      const bottom = this.y(this.section.limits[0]);
+      this.cross.replaceChildren(drawn("path", { d: `M${x} ${MARGIN.top}V${bottom}` }));
       for (const { rule, value } of readings) {
         if (!isDrawable(value, log)) continue;
         const style = `fill: var(--rule-${data.rules[rule].place})`;
@@ -472,6 +472,7 @@
         button.setAttribute("aria-pressed", String(!hidden.has(button.dataset.rule)));
       }
       this.all.hidden = hidden.size === 0;
+      this.limits = limits(this, this.metric);
       this.panels.forEach((panel) => panel.draw());
     }
   }
