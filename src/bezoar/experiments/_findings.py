@@ -105,10 +105,6 @@ class Findings:
         """All seeds there are runs of."""
         return tuple(sorted({seed for runs in self.runs.values() for seed in runs}))
 
-    def places(self) -> tuple[Place, ...]:
-        """The curves, in the order of the cells."""
-        return tuple(self.runs)
-
     def band(self, place: Place) -> Band:
         """The runs of a curve, over their seeds."""
         if place not in self.runs:

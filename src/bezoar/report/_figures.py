@@ -1,5 +1,6 @@
 """Pictures of runs: curves beside the networks they ran on, and who holds what."""
 
+import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bezoar._files import write_whole
 from bezoar.experiments import Band, Measured
 from bezoar.networks import Network
 from bezoar.report._networks import draw_network
@@ -137,9 +139,19 @@ def network_figure(path: str | Path, network: Network) -> Path:
 
 
 def plot_curves(
-    axes: Any, curves: Sequence[tuple[Look, Measured]], metric: str
+    axes: Any, curves: Sequence[tuple[Look, Measured]], metric: str, shade: bool = True
 ) -> Mapping[str, Any]:
-    """Draw a metric of several runs into matplotlib axes; returns the lines by their labels."""
+    """Draw a metric of several runs into matplotlib axes.
+
+    Args:
+        axes: where to.
+        curves: measurements for each look.
+        metric: which of them.
+        shade: whether to shade the range of bands over seeds.
+
+    Returns:
+        The lines by their labels.
+    """
     handles = {}
     if metric in LOGARITHMIC:
         axes.set_yscale("log")
@@ -158,7 +170,7 @@ def plot_curves(
             markersize=5,
             linewidth=width,
         )
-        if isinstance(measured, Band) and len(measured.runs) > 1:
+        if shade and isinstance(measured, Band) and len(measured.runs) > 1:
             low, high = (_drawable(limit, metric) for limit in measured.limits(metric))
             axes.fill_between(x, low, high, color=look.colour, alpha=0.18, linewidth=0)
         handles[look.label] = line
@@ -197,9 +209,8 @@ def save_pictures(figure: Any, stem: Path) -> tuple[Path, Path]:
 
 
 def _save(figure: Any, path: Path) -> None:
-    """Write aside, then move into place, so that no half-written picture is left behind."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f".{path.name}.part")
+    """Write as a whole or not at all."""
+    content = io.BytesIO()
     metadata = {".png": {"Software": None}, ".pdf": {"CreationDate": None}}.get(path.suffix)
-    figure.savefig(aside, format=path.suffix.lstrip(".") or "png", metadata=metadata)
-    aside.replace(path)
+    figure.savefig(content, format=path.suffix.lstrip(".") or "png", metadata=metadata)
+    write_whole(path, content.getvalue())

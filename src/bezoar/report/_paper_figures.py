@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bezoar.experiments import Measured
+from bezoar.experiments import Band, Measured
 from bezoar.networks import Network
 from bezoar.report._figures import TITLES, Panel, draw_panels, plot_curves, save_pictures
 from bezoar.report._networks import draw_network
@@ -83,7 +83,7 @@ def gradients_figure(
 ) -> tuple[Path, Path]:
     """Save Figure 4: heterogeneity and disturbance along training, a column a partition.
 
-    Both belong to the average model of a run. Lines are those of one rule's run; the range of all
+    Both belong to the average model of a run. Lines are those of one rule's runs; the range of all
     rules' runs is shaded.
 
     Args:
@@ -169,17 +169,19 @@ def _draw_titled(network: Network, title: str, axes: Any) -> None:
 
 
 def _line(axes: Any, look: Look, measured: Measured, metric: str) -> Any:
-    handles = plot_curves(axes, [(look, measured)], metric)
-    return handles[look.label]
+    return plot_curves(axes, [(look, measured)], metric, shade=False)[look.label]
 
 
 def _range(axes: Any, look: Look, column: Column, metric: str) -> Any:
-    """Shade from the smallest to the largest value of all rules that have one."""
-    values = np.stack([np.asarray(measured[metric]) for _, measured in column.curves])
-    values = values[~np.isnan(values).any(axis=1)]
+    """Shade from the smallest to the largest value of all rules and seeds."""
+    limits = [
+        measured.limits(metric) if isinstance(measured, Band) else (measured[metric],) * 2
+        for _, measured in column.curves
+    ]
+    low, high = (np.stack(ends) for ends in zip(*limits, strict=True))
     x = column.curves[0][1].iterations
     return axes.fill_between(
-        x, values.min(axis=0), values.max(axis=0), color=look.colour, alpha=0.2, linewidth=0
+        x, low.min(axis=0), high.max(axis=0), color=look.colour, alpha=0.2, linewidth=0
     )
 
 

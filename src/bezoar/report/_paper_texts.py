@@ -76,8 +76,7 @@ def _shows(name: str, setting: Setting) -> str:
             f"{trained} Lines: the heterogeneity ξ, the largest ‖∇f_w(x̄) − ∇f(x̄)‖ of a regular "
             "agent, and the disturbance A, the same of the poisoned agent, both at the regular "
             f"agents' average model x̄ of the {look(SHOWN).label} run (the paper does not say of "
-            "which). Shaded: the range over the runs of all eight rules. The runs are those of "
-            "Figure 2."
+            "which). Shading is over the runs of all eight rules. The runs are those of Figure 2."
         )
     return (
         f"{trained} Accuracy is that of the regular agents' average model x̄ on the test images; "
@@ -90,11 +89,9 @@ def _seeds(setting: Setting, findings: Findings) -> str:
     if len(fixed) == len(setting.partitions):
         return "Nothing here is random: every seed gives these curves."
     count = len(findings.seeds)
-    text = (
-        "The partitions are those of seed 0."
-        if count == 1
-        else f"Curves are means over {count} seeds, shaded from the smallest to the largest value."
-    )
+    text = "The partitions are those of seed 0."
+    if count > 1:
+        text = f"Lines are means over {count} seeds, shaded from the smallest to the largest value."
     if fixed and count > 1:
         text += f" {fixed[0].capitalize()} nothing is random: one run stands for every seed."
     return text
@@ -106,7 +103,7 @@ def _single_agents(setting: Setting, findings: Findings) -> str:
     return (
         "The regular agents are not connected among themselves, so their average model hides what "
         f"single agents hold: {PARTITION_TITLES[partition]}, the worst agent's own model ends "
-        f"{ends}; the data has every agent's part as mean and worst."
+        f"{ends}. The data has the mean and the worst of the agents' own accuracies, too."
     )
 
 
