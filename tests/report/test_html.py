@@ -149,6 +149,23 @@ def test_the_baseline_is_in_every_panel_and_options_tell_rules_apart(swept_page)
     assert one["dash"] != other["dash"]
 
 
+def test_baselines_with_different_options_are_not_mixed(tmp_path):
+    store = Store(tmp_path)
+    for fields in (
+        {"aggregator": "ios"},
+        {"poisoned": []},
+        {"poisoned": 0, "aggregator": "weighted_mean:mixing=equal"},
+    ):
+        spec = RunSpec.read(fields)
+        store.save(spec, made_up(spec, 3), origin())
+    data = Page(write_report(tmp_path)).data
+    rules = ["ios", "baseline:", "baseline:mixing=equal"]
+    assert sorted(curve["rule"] for curve in data["curves"]) == sorted(rules)
+    labels = [data["rules"][rule]["label"] for rule in rules]
+    assert labels == ["IOS", "Baseline default", "Baseline mixing=equal"]
+    assert all("low" not in curve for curve in data["curves"])
+
+
 def test_figures_begin_with_what_they_show_and_tell_their_claims(reproduced_page):
     page = reproduced_page
     assert [section["metric"] for section in page.data["sections"]] == ["consensus_error"] * 2

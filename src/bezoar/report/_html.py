@@ -145,9 +145,9 @@ def _page(sections: Sequence[Result], store: Store | None, unread: int) -> str:
 
 def _heading(sections: Sequence[Result], runs: Sequence[StoredRun]) -> str:
     if not sections[0].command:
-        networks = dict.fromkeys(str(run.spec.network) for run in runs)
-        where = f" on {next(iter(networks))}" if len(networks) == 1 else ""
-        return f"{count(len(runs), 'run')}{where or f' on {len(networks)} networks'}"
+        networks = list(dict.fromkeys(str(run.spec.network) for run in runs))
+        where = networks[0] if len(networks) == 1 else count(len(networks), "network")
+        return f"{count(len(runs), 'run')} on {where}"
     return sections[0].title if len(sections) == 1 else "Figures and tables, reproduced"
 
 
@@ -194,4 +194,4 @@ def _maths(text: str) -> Markup:
 
 def _is_numeric(rows: Sequence[Sequence[str]], column: int) -> bool:
     """Whether a column of a table has numbers, which are set flush right."""
-    return all(_NUMBER.fullmatch(row[column].strip()) for row in rows)
+    return all(_NUMBER.fullmatch(cell.strip()) for row in rows for cell in row[column : column + 1])

@@ -121,7 +121,7 @@ class Rules:
         drawn = look(rule, others.index(rule) if rule in others else 0)
         label, dash = drawn.label, DASHES[drawn.line]
         if len(several) > 1:
-            label = f"{label} {options or 'as it is'}"
+            label = f"{label} {options or 'default'}"
             dash = VARIANTS[several.index(options) % len(VARIANTS)]
         return {
             "name": self._name(rule, options),

@@ -9,6 +9,9 @@ from bezoar.experiments import BASELINE, StoredRun
 from bezoar.report._html_charts import Rules
 from bezoar.report._html_results import Result
 
+#: What is trained, in words.
+MODELS = {"softmax": "softmax regression"}
+
 
 def opening(results: Sequence[Result], runs: Sequence[StoredRun], rules: Rules) -> str:
     """What was run, when, and on which machine, in a few sentences."""
@@ -19,7 +22,7 @@ def opening(results: Sequence[Result], runs: Sequence[StoredRun], rules: Rules) 
     specs = [run.spec for run in runs]
     iterations = _and(f"{number:,}" for number in sorted({spec.iterations for spec in specs}))
     sentences = [
-        f"{count(len(runs), 'run')} of {_distinct(spec.model for spec in specs)} regression on "
+        f"{count(len(runs), 'run')} of {_distinct(MODELS.get(s.model, s.model) for s in specs)} on "
         f"{_distinct(spec.dataset for spec in specs)}, {iterations} iterations, "
         f"{_seeds([spec.seed for spec in specs])}: {_and(labels)}{baseline}.",
         f"Networks: {_distinct(str(spec.network) for spec in specs)}.",

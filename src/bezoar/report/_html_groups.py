@@ -17,6 +17,14 @@ NAMED = ("network", "partition")
 #: Fields that mean nothing to a run in which nobody is poisoned.
 POISON = ("poisoned", "attack")
 
+#: How values are told that would not be understood alone.
+WORDS = {
+    "weight_decay": "weight decay {}",
+    "iterations": "{:,} iterations",
+    "every": "measured every {}",
+    "device": "on {}",
+}
+
 Fields = tuple[tuple[str, Any], ...]
 
 
@@ -39,9 +47,8 @@ def group_runs(runs: Sequence[StoredRun]) -> list[Chart]:
     charts = []
     for fields in sorted(groups, key=field_order):
         lines = _lines(groups[fields])
-        clean = baselines.get(_without(fields, POISON))
-        if clean and not _is_clean(fields):
-            lines.append(Line.of(BASELINE, clean))
+        if not _is_clean(fields):
+            lines += _lines(baselines.get(_without(fields, POISON), []), BASELINE)
         charts.append(Chart(_title(fields, varying), tuple(lines)))
     return charts
 
@@ -58,11 +65,12 @@ def common_fields(runs: Sequence[StoredRun]) -> str:
     return f"All runs: {', '.join(told)}."
 
 
-def _lines(runs: Sequence[StoredRun]) -> list[Line]:
+def _lines(runs: Sequence[StoredRun], name: str | None = None) -> list[Line]:
+    """A curve for each rule and set of options, under its own name unless one is given."""
     rules: dict[Any, list[StoredRun]] = {}
     for run in runs:
         rules.setdefault(run.spec.aggregator, []).append(run)
-    return [Line.of(choice.name, several) for choice, several in rules.items()]
+    return [Line.of(name or choice.name, several) for choice, several in rules.items()]
 
 
 def _fields(spec: RunSpec) -> Fields:
@@ -100,9 +108,7 @@ def _text(field: str, value: Any) -> str:
         if isinstance(value, int):
             return f"{value} poisoned"
         return f"poisoned {', '.join(map(str, value))}" if value else "nobody poisoned"
-    words = {"iterations": "{:,} iterations", "every": "measured every {}", "device": "on {}"}
-    form = words.get(field, "weight decay {}" if field == "weight_decay" else "{}")
-    return form.format(value)
+    return WORDS.get(field, "{}").format(value)
 
 
 def field_order(fields: Iterable[tuple[str, Any]]) -> list[Any]:
