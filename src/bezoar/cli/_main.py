@@ -127,7 +127,7 @@ def reproduce(
         int, typer.Option(min=1, help="How many seeds: curves are means, bands their range.")
     ] = 1,
     quick: Annotated[
-        bool, typer.Option("--quick", help="An impression in a minute: few iterations.")
+        bool, typer.Option("--quick", help="An impression in a minute or two: few iterations.")
     ] = False,
     iterations: Annotated[
         Optional[int],  # noqa: UP045
