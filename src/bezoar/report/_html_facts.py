@@ -17,8 +17,11 @@ def opening(results: Sequence[Result], runs: Sequence[StoredRun], rules: Rules) 
     """What was run, when, and on which machine, in a few sentences."""
     if not runs:
         return f"{count(len(results), 'result')} that took no training."
-    labels = [look["label"] for look in rules.looks if look["name"] != BASELINE]
-    baseline = ", and the baseline with nobody poisoned" if len(rules.looks) > len(labels) else ""
+    names = [look["name"].partition(":")[0] for look in rules.looks]
+    labels = [
+        look["label"] for look, name in zip(rules.looks, names, strict=True) if name != BASELINE
+    ]
+    baseline = ", and the baseline with nobody poisoned" if BASELINE in names else ""
     specs = [run.spec for run in runs]
     iterations = _and(f"{number:,}" for number in sorted({spec.iterations for spec in specs}))
     sentences = [
