@@ -17,17 +17,14 @@ def opening(results: Sequence[Result], runs: Sequence[StoredRun], rules: Rules) 
     """What was run, when, and on which machine, in a few sentences."""
     if not runs:
         return f"{count(len(results), 'result')} that took no training."
-    names = [look["name"].partition(":")[0] for look in rules.looks]
-    labels = [
-        look["label"] for look, name in zip(rules.looks, names, strict=True) if name != BASELINE
-    ]
-    baseline = ", and the baseline with nobody poisoned" if BASELINE in names else ""
     specs = [run.spec for run in runs]
+    baseline = any(look["name"].startswith(BASELINE) for look in rules.looks)
     iterations = _and(f"{number:,}" for number in sorted({spec.iterations for spec in specs}))
     sentences = [
         f"{count(len(runs), 'run')} of {_distinct(MODELS.get(s.model, s.model) for s in specs)} on "
         f"{_distinct(spec.dataset for spec in specs)}, {iterations} iterations, "
-        f"{_seeds([spec.seed for spec in specs])}: {_and(labels)}{baseline}.",
+        f"{_seeds([spec.seed for spec in specs])}: {_and(look['label'] for look in rules.looks)}.",
+        "The baseline is the weighted mean with nobody poisoned." if baseline else "",
         f"Networks: {_distinct(str(spec.network) for spec in specs)}.",
         f"Samples dealt out: {_distinct(str(spec.partition) for spec in specs)}.",
         _when(runs),
