@@ -2,17 +2,21 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, product
 
 import torch
 from torch import Tensor
 
 from bezoar.aggregators._base import WeightedAggregator
 from bezoar.aggregators._gathered import combine_carefully, head_products, neighbourhood
-from bezoar.aggregators._gram import SPAN, Map, gram, spans
+from bezoar.aggregators._gram import Map, gram, spans
 from bezoar.aggregators._neighbourhood import Neighbourhood
 from bezoar.aggregators._seats import Seats, seat
 from bezoar.networks import Network
+
+
+#: Bytes of messages that are one piece of work.
+PIECE_BYTES = 4 << 20
 
 
 @dataclass(frozen=True)
@@ -87,8 +91,7 @@ class DenseExchange:
         agents = self._agents
         matrix = messages.new_zeros(len(messages), agents, agents)
         shares = messages.new_empty(len(messages), agents, dtype=torch.float64) if share else None
-        long = messages.shape[-1] > SPAN  # short ones are done before others could be asked
-        whole = gram(messages[self._reading], self._map if long else map)
+        whole = gram(messages[self._reading], self._map)
         offset = self._reading.start or 0
         for group in self._groups:
             runs = group.runs
@@ -117,14 +120,14 @@ class DenseExchange:
         return shares
 
     def _combine(self, matrix: Tensor, messages: Tensor, models: Tensor) -> None:
-        def multiply(span: slice) -> None:
-            for weights, sent, new in zip(matrix, messages, models, strict=True):
-                torch.mm(weights, sent[:, span], out=new[:, span])
+        def multiply(piece: tuple[slice, slice]) -> None:
+            runs, span = piece
+            torch.bmm(matrix[runs], messages[runs, :, span], out=models[runs, :, span])
 
-        if messages.shape[-1] <= SPAN:
-            torch.bmm(matrix, messages, out=models)
-        else:
-            list(self._map(multiply, spans(messages.shape[-1])))
+        size = messages[0].numel() * messages.element_size()
+        some = max(1, PIECE_BYTES // size)
+        parts = [slice(first, first + some) for first in range(0, len(messages), some)]
+        list(self._map(multiply, product(parts, spans(messages.shape[-1]))))
         # A value that is not finite reaches every row of the product, even with weight zero.
         if not torch.isfinite(models[:, 0].sum()):
             models.copy_(combine_carefully(matrix, messages))

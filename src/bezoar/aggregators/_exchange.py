@@ -9,7 +9,7 @@ from bezoar._errors import BezoarError
 from bezoar.aggregators._base import Aggregator, CoordinateAggregator, WeightedAggregator
 from bezoar.aggregators._dense import DenseExchange
 from bezoar.aggregators._gathered import combine_gathered, combine_ranks
-from bezoar.aggregators._gram import Map
+from bezoar.aggregators._gram import COLUMNS, Map, spans
 from bezoar.aggregators._seats import Seats, seat
 from bezoar.networks import Network
 
@@ -18,6 +18,10 @@ CHUNK_BYTES = 16 << 20
 
 #: One matrix product over the whole network is worth this many times the work of gathering.
 DENSE_ADVANTAGE = 16
+
+
+#: Runs, seats and coordinates that are one piece of work.
+_Piece = tuple[slice | Tensor, Seats, slice]
 
 
 def is_dense(rule: Aggregator, network: Network) -> bool:
@@ -128,25 +132,28 @@ class Exchange:
     ) -> Tensor | None:
         if self._dense is not None:
             return self._dense.step(messages, head, share, models)
-        shares = messages.new_empty(messages.shape[:-1], dtype=torch.float64) if share else None
 
-        def work(piece: tuple[slice | Tensor, Seats]) -> None:
-            runs, seats = piece
-            rows = runs if isinstance(runs, slice) else runs.unsqueeze(-1)
+        def work(piece: _Piece) -> Tensor | None:
+            runs, seats, span = piece
+            sent = messages[runs][..., span]
             part = head[runs] if head is not None else None
             if isinstance(runs, slice) and seats.consecutive:
                 first = int(seats.agents[0])
-                out = models[runs, first : first + len(seats.agents)]
-                given = self._at_seats(messages[runs], part, seats, share, out)
-            else:
-                out = models.new_empty(len(models[runs]), len(seats.agents), models.shape[-1])
-                given = self._at_seats(messages[runs], part, seats, share, out)
-                models[rows, seats.agents] = out
-            if shares is not None and given is not None:
-                shares[rows, seats.agents] = given
+                out = models[runs, first : first + len(seats.agents), span]
+                return self._at_seats(sent, part, seats, share, out)
+            out = models.new_empty(len(sent), len(seats.agents), sent.shape[-1])
+            given = self._at_seats(sent, part, seats, share, out)
+            models[_rows(runs), seats.agents, span] = out
+            return given
 
+        pieces = list(self._pieces(messages))
         much = messages.numel() * messages.element_size() > CHUNK_BYTES
-        list((self._map if much else map)(work, self._pieces(messages)))
+        results = (self._map if much else map)(work, pieces)
+        shares = messages.new_zeros(messages.shape[:-1], dtype=torch.float64) if share else None
+        for (runs, seats, span), given in zip(pieces, results, strict=True):
+            if shares is not None and given is not None:
+                part = len(range(*span.indices(messages.shape[-1]))) / messages.shape[-1]
+                shares[_rows(runs), seats.agents] += part * given
         return shares
 
     def _at_seats(
@@ -157,8 +164,13 @@ class Exchange:
         assert isinstance(self.rule, WeightedAggregator)
         return combine_gathered(self.rule, messages, head, seats, share, out)
 
-    def _pieces(self, messages: Tensor) -> Iterator[tuple[slice | Tensor, Seats]]:
-        """Runs and seats that fit into a chunk of memory."""
+    def _pieces(self, messages: Tensor) -> Iterator[_Piece]:
+        """Runs, seats and coordinates whose inputs fit into a chunk of memory."""
+        length = messages.shape[-1]
+        # A rule that works coordinate by coordinate may take them in turns.
+        by_coordinate = isinstance(self.rule, CoordinateAggregator)
+        columns = spans(length) if by_coordinate else [slice(length)]
+        held = min(length, COLUMNS) if by_coordinate else length
         for network in dict.fromkeys(self.networks):
             runs: slice | Tensor = slice(None)
             count = len(messages)
@@ -169,10 +181,11 @@ class Exchange:
                 count = len(same)
             for seats in seat((network,), *self.rule.wiring(), together=False):
                 # Inputs and their Gram matrix: the larger of the two counts.
-                per_slot = max(messages.shape[-1] * messages.element_size(), 8 * seats.slots)
+                per_slot = max(held * messages.element_size(), 8 * seats.slots)
                 some = max(1, CHUNK_BYTES // (count * per_slot * seats.slots))
                 for start in range(0, len(seats.agents), some):
-                    yield runs, seats.some(start, start + some).to(messages.device)
+                    here = seats.some(start, start + some).to(messages.device)
+                    yield from ((runs, here, span) for span in columns)
 
     def _head_of(self, messages: Tensor) -> Tensor:
         shape = self.rule.head_shape()
@@ -196,3 +209,8 @@ class Exchange:
             )
         if not messages.is_floating_point():
             raise BezoarError(f"messages: expected floating point, found {messages.dtype}")
+
+
+def _rows(runs: slice | Tensor) -> slice | Tensor:
+    """Runs as an index beside one of agents."""
+    return runs if isinstance(runs, slice) else runs.unsqueeze(-1)

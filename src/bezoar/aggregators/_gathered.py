@@ -10,8 +10,12 @@ from bezoar.aggregators._neighbourhood import Neighbourhood
 from bezoar.aggregators._ranks import sort_ends
 from bezoar.aggregators._seats import Seats
 
-#: Bytes of gathered messages sorted at a time; a block of them stays in the cache.
-RANK_BYTES = 4 << 20
+#: Bytes of gathered messages sorted at a time: they stay in the cache, and work on them takes long
+#: enough for threads not to wait for each other.
+RANK_BYTES = 8 << 20
+
+#: Sums over neighbourhoods are a matrix product where the network is at most so many times larger.
+SUMMED = 4
 
 #: The share of an extreme that a result must reach for the extreme to be subtracted from a sum.
 CANCELS = 1e-7
@@ -124,9 +128,11 @@ def combine_ranks(
     padded = (~mask.T).unsqueeze(1).expand(slots, runs, seated)
     padding = padded.flatten().nonzero().squeeze(-1)
     # Without padding, one value dropped at either end is the largest and the smallest.
-    drops = None
+    drops = links = None
     if outermost == 1 and seats.fewest == slots and messages.dtype == torch.float32 and not share:
         drops = (ranks[:, :1] == 0).to(torch.float64)
+        if agents <= SUMMED * slots:
+            links = drops.new_zeros(seated, agents).scatter_(1, index, 1).expand(runs, -1, -1)
     given = messages.new_zeros(runs, seated, dtype=torch.float64)
     width = max(256, RANK_BYTES // (runs * seated * slots * messages.element_size()))
     for start in range(0, length, width):
@@ -134,8 +140,11 @@ def combine_ranks(
         shape = (len(rows), block.shape[-1])
         values = scratch("gathered", shape, messages.dtype, messages.device)
         torch.index_select(block, 0, rows, out=values)
-        if drops is not None and _drop_extremes(values.view(slots, *part.shape), drops, part):
-            continue
+        if drops is not None:
+            here = values.view(slots, *part.shape)
+            total = _totals(here, messages[..., start : start + width], links)
+            if _drop_extremes(here, total, drops, part):
+                continue
         if not torch.isfinite(values.sum()):
             values.nan_to_num_(torch.inf, torch.inf, -torch.inf)
         values = values.index_fill_(0, padding, torch.inf).view(slots, *part.shape)
@@ -148,7 +157,25 @@ def combine_ranks(
     return given / length if share else None
 
 
-def _drop_extremes(values: Tensor, drops: Tensor, out: Tensor) -> bool:
+def _totals(values: Tensor, messages: Tensor, links: Tensor | None) -> Tensor:
+    """``[runs, seats, width]`` float64 sums of the inputs, in scratch memory.
+
+    Args:
+        values: ``[slots, runs, seats, width]`` the inputs.
+        messages: ``[runs, W, width]`` where they come from.
+        links: ``[runs, seats, W]`` one where the seat has the message; if that is not too large.
+    """
+    total = scratch("total", tuple(values.shape[1:]), torch.float64, values.device)
+    if links is not None:
+        exact = scratch("exact", tuple(messages.shape), torch.float64, values.device)
+        return torch.bmm(links, exact.copy_(messages), out=total)
+    total.copy_(values[0])
+    for more in values[1:]:
+        total += more
+    return total
+
+
+def _drop_extremes(values: Tensor, total: Tensor, drops: Tensor, out: Tensor) -> bool:
     """The mean without the largest and the smallest value, from their sum; or refuse.
 
     Subtracting from a sum cancels where what is subtracted outweighs what remains. In float64 that
@@ -157,18 +184,18 @@ def _drop_extremes(values: Tensor, drops: Tensor, out: Tensor) -> bool:
 
     Args:
         values: ``[slots, runs, seats, width]``, float32; refused if not finite.
+        total: ``[runs, seats, width]`` float64, their sum; is written over.
         drops: ``[seats, 1]`` how many to drop at either end, one or zero.
         out: ``[runs, seats, width]`` where to write the means.
     """
-    shape, device = values.shape[1:], values.device
+    shape, device = tuple(values.shape[1:]), values.device
+    exact = scratch("exact", shape, torch.float64, device)
     largest, smallest = (
         torch_extreme(values, 0, out=scratch(name, shape, values.dtype, device))
         for name, torch_extreme in (("largest", torch.amax), ("smallest", torch.amin))
     )
-    total = scratch("total", shape, torch.float64, device).copy_(values[0])
-    for more in values[1:]:
-        total += more
-    total.addcmul_(largest.double(), drops, value=-1).addcmul_(smallest.double(), drops, value=-1)
+    for extreme in (largest, smallest):
+        total.addcmul_(exact.copy_(extreme), drops, value=-1)
     total /= len(values) - 2 * drops
     out.copy_(total)
     # Seat by seat, for a seat that keeps large values must not vouch for one that drops them.

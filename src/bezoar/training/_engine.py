@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -13,7 +12,7 @@ from torch import Tensor
 
 from bezoar._errors import BezoarError
 from bezoar._registry import choose
-from bezoar.aggregators import CHUNK_BYTES, Exchange, is_dense
+from bezoar.aggregators import Exchange, is_dense
 from bezoar.training._costs import LocalCosts
 from bezoar.training._few_agents import FewAgents
 from bezoar.training._many_agents import ManyAgents
@@ -23,10 +22,6 @@ from bezoar.training._workers import Workers
 
 #: Agents who hold fewer samples than this are trained in batches of agents.
 FEW_SAMPLES = 200
-
-#: Models smaller than this in all are aggregated by several rules at once, a thread each; larger
-#: ones rule by rule, with all threads.
-BESIDE_BYTES = CHUNK_BYTES
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
@@ -157,14 +152,8 @@ class Engine:
                 shares[runs] = given
 
         with self._workers.alone():
-            # Rules that are a single piece of work each are done beside the first.
-            first, *others = self._exchanges
-            small = flat.numel() * flat.element_size() < BESIDE_BYTES
-            begun = [self._workers.begin(partial(apply, *other)) for other in others if small]
-            for part in [first] if small else self._exchanges:
+            for part in self._exchanges:
                 apply(*part)
-            for beside in begun:
-                beside.result()
         return models.view_as(messages), shares if share else None
 
     def measure(self, state: State) -> dict[str, Tensor]:
