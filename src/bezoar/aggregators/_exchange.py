@@ -1,14 +1,18 @@
 """From messages to next models, for all agents and runs at once."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from bezoar._errors import BezoarError
 from bezoar.aggregators._base import Aggregator, CoordinateAggregator, WeightedAggregator
+from bezoar.aggregators._by_rank import Ranking
 from bezoar.aggregators._dense import DenseExchange
-from bezoar.aggregators._gathered import combine_gathered, combine_ranks
+from bezoar.aggregators._gathered import combine_gathered
 from bezoar.aggregators._gram import COLUMNS, Map, spans
 from bezoar.aggregators._seats import Seats, seat
 from bezoar.networks import Network
@@ -20,8 +24,35 @@ CHUNK_BYTES = 16 << 20
 DENSE_ADVANTAGE = 16
 
 
-#: Runs, seats and coordinates that are one piece of work.
-_Piece = tuple[slice | Tensor, Seats, slice]
+@dataclass(frozen=True)
+class _Piece:
+    """A piece of work.
+
+    Attributes:
+        runs: in which runs.
+        seats: at which seats.
+        span: for which coordinates.
+        ranking: what combines the inputs, for rules that work coordinate by coordinate.
+    """
+
+    runs: slice | Tensor
+    seats: Seats
+    span: slice
+    ranking: Ranking | None
+
+    @property
+    def rows(self) -> tuple[slice | Tensor, Tensor]:
+        """The runs and agents, as an index."""
+        runs = self.runs if isinstance(self.runs, slice) else self.runs.unsqueeze(-1)
+        return runs, self.seats.agents
+
+    @cached_property
+    def place(self) -> slice | None:
+        """The agents, if these and the runs are numbered without gaps."""
+        if not (isinstance(self.runs, slice) and self.seats.consecutive):
+            return None
+        first = int(self.seats.agents[0])
+        return slice(first, first + len(self.seats.agents))
 
 
 def is_dense(rule: Aggregator, network: Network) -> bool:
@@ -64,6 +95,7 @@ class Exchange:
         self.rule = rules[0]
         self.agents = networks[0].agents
         self._map = map
+        self._cut: tuple[Any, list[_Piece]] | None = None
         self.networks = tuple(networks)
         if len(set(networks)) == 1 and len(set(rules)) == 1:
             rules, self.networks = rules[:1], self.networks[:1]
@@ -133,44 +165,50 @@ class Exchange:
         if self._dense is not None:
             return self._dense.step(messages, head, share, models)
 
+        pieces = self._pieces(messages)
+        much = messages.numel() * messages.element_size() > CHUNK_BYTES
+
         def work(piece: _Piece) -> Tensor | None:
-            runs, seats, span = piece
-            sent = messages[runs][..., span]
-            part = head[runs] if head is not None else None
-            if isinstance(runs, slice) and seats.consecutive:
-                first = int(seats.agents[0])
-                out = models[runs, first : first + len(seats.agents), span]
-                return self._at_seats(sent, part, seats, share, out)
-            out = models.new_empty(len(sent), len(seats.agents), sent.shape[-1])
-            given = self._at_seats(sent, part, seats, share, out)
-            models[_rows(runs), seats.agents, span] = out
+            sent = messages[piece.runs][..., piece.span]
+            part = head[piece.runs] if head is not None else None
+            if piece.place is not None:
+                out = models[piece.runs, piece.place, piece.span]
+                return self._at_seats(piece, sent, part, share, out)
+            out = models.new_empty(len(sent), len(piece.seats.agents), sent.shape[-1])
+            given = self._at_seats(piece, sent, part, share, out)
+            models[*piece.rows, piece.span] = out
             return given
 
-        pieces = list(self._pieces(messages))
-        much = messages.numel() * messages.element_size() > CHUNK_BYTES
         results = (self._map if much else map)(work, pieces)
         shares = messages.new_zeros(messages.shape[:-1], dtype=torch.float64) if share else None
-        for (runs, seats, span), given in zip(pieces, results, strict=True):
+        for piece, given in zip(pieces, results, strict=True):
             if shares is not None and given is not None:
-                part = len(range(*span.indices(messages.shape[-1]))) / messages.shape[-1]
-                shares[_rows(runs), seats.agents] += part * given
+                width = len(range(messages.shape[-1])[piece.span])
+                shares[piece.rows] += given * (width / messages.shape[-1])
         return shares
 
     def _at_seats(
-        self, messages: Tensor, head: Tensor | None, seats: Seats, share: bool, out: Tensor
+        self, piece: _Piece, messages: Tensor, head: Tensor | None, share: bool, out: Tensor
     ) -> Tensor | None:
-        if isinstance(self.rule, CoordinateAggregator):
-            return combine_ranks(self.rule, messages, seats, share, out)
+        if piece.ranking is not None:
+            return piece.ranking.combine(messages, share, out)
         assert isinstance(self.rule, WeightedAggregator)
-        return combine_gathered(self.rule, messages, head, seats, share, out)
+        return combine_gathered(self.rule, messages, head, piece.seats, share, out)
 
-    def _pieces(self, messages: Tensor) -> Iterator[_Piece]:
+    def _pieces(self, messages: Tensor) -> list[_Piece]:
+        """The pieces of the work, kept for messages of the same kind."""
+        kind = (messages.shape, messages.dtype, messages.device)
+        if self._cut is None or self._cut[0] != kind:
+            self._cut = (kind, list(self._cut_up(messages)))
+        return self._cut[1]
+
+    def _cut_up(self, messages: Tensor) -> Iterator[_Piece]:
         """Runs, seats and coordinates whose inputs fit into a chunk of memory."""
         length = messages.shape[-1]
         # A rule that works coordinate by coordinate may take them in turns.
-        by_coordinate = isinstance(self.rule, CoordinateAggregator)
-        columns = spans(length) if by_coordinate else [slice(length)]
-        held = min(length, COLUMNS) if by_coordinate else length
+        by_rank = isinstance(self.rule, CoordinateAggregator)
+        columns = spans(length) if by_rank else [slice(length)]
+        held = min(length, COLUMNS) if by_rank else length
         for network in dict.fromkeys(self.networks):
             runs: slice | Tensor = slice(None)
             count = len(messages)
@@ -185,7 +223,10 @@ class Exchange:
                 some = max(1, CHUNK_BYTES // (count * per_slot * seats.slots))
                 for start in range(0, len(seats.agents), some):
                     here = seats.some(start, start + some).to(messages.device)
-                    yield from ((runs, here, span) for span in columns)
+                    ranking = None
+                    if isinstance(self.rule, CoordinateAggregator):
+                        ranking = Ranking(self.rule, here, count, self.agents)
+                    yield from (_Piece(runs, here, span, ranking) for span in columns)
 
     def _head_of(self, messages: Tensor) -> Tensor:
         shape = self.rule.head_shape()
@@ -209,8 +250,3 @@ class Exchange:
             )
         if not messages.is_floating_point():
             raise BezoarError(f"messages: expected floating point, found {messages.dtype}")
-
-
-def _rows(runs: slice | Tensor) -> slice | Tensor:
-    """Runs as an index beside one of agents."""
-    return runs if isinstance(runs, slice) else runs.unsqueeze(-1)

@@ -209,20 +209,19 @@ def _together(run: Run) -> Any:
 
 def _sorter(runs: Sequence[Run]) -> Callable[[int], tuple[int, ...]]:
     """Sorts runs by how they are aggregated, then by what their rule reads, rule and network."""
-    # Dense ones first: the first call may use the workers, which the others beside it must not.
-    calls = list(dict.fromkeys(["dense", *(_together(run) for run in runs)]))
-    reads = list(dict.fromkeys(getattr(run.aggregator, "reads", "") for run in runs))
-    rules = list(dict.fromkeys(run.aggregator for run in runs))
-    networks = list(dict.fromkeys(run.network for run in runs))
+
+    def traits(run: Run) -> tuple[Any, ...]:
+        rule = run.aggregator
+        reads = (getattr(rule, "reads", ""), rule.wiring())
+        return _together(run), reads, rule, run.network
+
+    seen: list[dict[Any, int]] = [{}, {}, {}, {}]
+    for run in runs:
+        for known, trait in zip(seen, traits(run), strict=True):
+            known.setdefault(trait, len(known))
 
     def key(place: int) -> tuple[int, ...]:
-        run = runs[place]
-        return (
-            calls.index(_together(run)),
-            reads.index(getattr(run.aggregator, "reads", "")),
-            rules.index(run.aggregator),
-            networks.index(run.network),
-        )
+        return tuple(known[trait] for known, trait in zip(seen, traits(runs[place]), strict=True))
 
     return key
 
