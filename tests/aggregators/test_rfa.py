@@ -20,7 +20,9 @@ from aggregator_robustness import (
     SeesPastAnOutlier,
     SurvivesMostlyBadMessages,
 )
-from hypothesis import given
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
 from bezoar import networks
 from bezoar.aggregators import RFA
@@ -74,3 +76,26 @@ def test_more_smoothing_moves_the_median_towards_the_mean():
     smooth = apply(RFA(smoothing=10.0), messages, network)
     assert_close(exact, [[1.0]] * 3, 1e-5)
     assert_close(smooth, [[2.0]] * 3, 1e-9)
+
+
+@checked
+@given(
+    corners=arrays(np.float64, (3, 4), elements=st.floats(-1, 1, width=32)),
+    needle=st.sampled_from([1.0, 1e-2, 1e-4, 1e-6]),
+)
+def test_three_inputs(corners, needle):
+    """Whether by formula or by iteration: at the median the pulls of the inputs cancel."""
+    corners[2] = corners[1] + needle * (corners[2] - corners[1])
+    sides = np.linalg.norm(corners - np.roll(corners, 1, axis=0), axis=1)
+    assume(sides.min() > 1e-7)
+    model = apply(RFA(), corners[[1, 0, 2]], networks.line(3, poisoned=()))[1]
+    best = reference.sum_of_distances(corners, reference.geometric_median(corners))
+    at_corner = min(reference.sum_of_distances(corners, corner) for corner in corners)
+    found = reference.sum_of_distances(corners, model)
+    assert found <= min(best, at_corner) * (1 + 1e-6)
+
+
+def test_an_equilateral_triangle_has_its_centre():
+    corners = np.eye(3)
+    found = apply(RFA(), corners, networks.line(3, poisoned=()))[1]
+    assert np.allclose(found, 1 / 3, rtol=1e-12)

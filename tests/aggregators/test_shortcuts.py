@@ -47,3 +47,41 @@ def test_inner_products_of_long_messages(monkeypatch):
     assert torch.allclose(_gram.gram(sent), exact, rtol=1e-5, atol=1e-6 * float(exact.max()))
     wide = sent.double()
     assert torch.allclose(_gram.gram(wide), exact, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["trimmed_mean", "median"])
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64])
+def test_coordinates_may_be_taken_in_turns(monkeypatch, name, kind):
+    """Models and shares are the same, whatever the length of a turn."""
+    sent = messages(2, 1_000).to(kind)
+    exchange = aggregators.Exchange(aggregators.create(name), [NETWORK])
+    whole = exchange.step(sent, share=True)
+    monkeypatch.setattr(_gram, "SPAN", 300)  # turns of 300, 300, 300 and 100
+    exchange = aggregators.Exchange(aggregators.create(name), [NETWORK])
+    parts = exchange.step(sent, share=True)
+    assert torch.equal(whole[0], parts[0])
+    assert torch.allclose(whole[1], parts[1], rtol=1e-12)
+
+
+@pytest.mark.parametrize("agents", [12, 13, 40])
+def test_sums_by_products_and_one_by_one(agents):
+    """A ring has three inputs an agent: up to twelve agents are summed by a matrix product."""
+    network = networks.ring(agents, poisoned=(2,))
+    sent = torch.randn(2, agents, 300, generator=torch.Generator().manual_seed(agents))
+    found = aggregators.create("trimmed_mean")(sent, network).double().numpy()
+    for run in range(2):
+        expected, _ = aggregate("trimmed_mean", sent[run].numpy(), network)
+        assert np.allclose(found[run], expected, rtol=1e-5, atol=1e-6)
+
+
+def test_an_exchange_serves_messages_of_any_kind_in_turn():
+    """What is kept of the last call must not be taken for the next."""
+    exchange = aggregators.Exchange(aggregators.create("trimmed_mean"), [NETWORK])
+    for sent in (
+        messages(3),
+        messages(4, 100),
+        messages(5).double(),
+        messages(6).expand(3, 10, 500),
+    ):
+        fresh = aggregators.create("trimmed_mean")(sent, NETWORK)
+        assert torch.equal(exchange(sent), fresh)

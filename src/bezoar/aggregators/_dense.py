@@ -2,36 +2,43 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, product
 
 import torch
 from torch import Tensor
 
 from bezoar.aggregators._base import WeightedAggregator
 from bezoar.aggregators._gathered import combine_carefully, head_products, neighbourhood
-from bezoar.aggregators._gram import SPAN, Map, gram, spans
+from bezoar.aggregators._gram import Map, gram, spans
 from bezoar.aggregators._neighbourhood import Neighbourhood
 from bezoar.aggregators._seats import Seats, seat
 from bezoar.networks import Network
 
+#: Bytes of messages that are one piece of work.
+PIECE_BYTES = 4 << 20
+
 
 @dataclass(frozen=True)
 class _Group:
-    """Runs side by side with the same rule.
+    """Runs side by side whose rules read the same from the same seats.
 
     Attributes:
         runs: which.
-        rule: the rule.
+        rules: each rule with its runs, counted within the group.
         seats: everyone's inputs.
         pairs: ``[networks, W·m·m]`` where each neighbourhood's pairs are in ``[W, W]``.
         constant: ``[networks, W, m]`` the weights, where they depend on the network alone.
     """
 
     runs: slice
-    rule: WeightedAggregator
+    rules: Sequence[tuple[slice, WeightedAggregator]]
     seats: Seats
     pairs: Tensor
     constant: Tensor | None
+
+    @property
+    def reads(self) -> str:
+        return self.rules[0][1].reads
 
 
 class DenseExchange:
@@ -41,7 +48,7 @@ class DenseExchange:
         rules: one rule for all runs, or one a run; those that read the same side by side.
         networks: one network for all runs, or one a run.
         device: where the messages will be.
-        map: what goes through the pieces of long messages.
+        map: what goes through the pieces of work.
     """
 
     def __init__(
@@ -55,30 +62,35 @@ class DenseExchange:
         self._map = map
         self._groups = []
         first = 0
-        for rule, same in groupby(rules):
-            count = len(list(same))
-            runs = slice(first, first + count) if len(rules) > 1 else slice(None)
-            self._groups.append(self._group(rule, runs, networks, device))
-            first += count
-        reading = [group.runs for group in self._groups if group.rule.reads == "gram"]
-        self._reading = slice(reading[0].start, reading[-1].stop) if reading else slice(0, 0)
+        for _, same in groupby(rules, key=lambda rule: (rule.reads, rule.wiring())):
+            alike = list(same)
+            runs = slice(first, first + len(alike)) if len(rules) > 1 else slice(None)
+            self._groups.append(self._group(alike, runs, networks, device))
+            first += len(alike)
+        reading = [group.runs for group in self._groups if group.reads == "gram"]
+        self._reading = slice(reading[0].start, reading[-1].stop) if reading else None
 
     def _group(
         self,
-        rule: WeightedAggregator,
+        rules: Sequence[WeightedAggregator],
         runs: slice,
         networks: Sequence[Network],
         device: torch.device,
     ) -> _Group:
         here = networks if len(networks) == 1 else networks[runs]
-        [seats] = seat(tuple(here), *rule.wiring())
+        [seats] = seat(tuple(here), *rules[0].wiring())
         seats = seats.to(device)
         index = seats.index
         pairs = (index.unsqueeze(-1) * self._agents + index.unsqueeze(-2)).flatten(1)
+        parts = []
+        for rule, same in groupby(range(len(rules)), key=rules.__getitem__):
+            places = list(same)
+            part = slice(places[0], places[-1] + 1) if len(rules) > 1 else slice(None)
+            parts.append((part, rule))
         constant = None
-        if rule.reads == "nothing":
-            constant = rule.weights(neighbourhood(seats, seats.mask))
-        return _Group(runs, rule, seats, pairs, constant)
+        if rules[0].reads == "nothing":
+            constant = _weights(parts, neighbourhood(seats, seats.mask))
+        return _Group(runs, parts, seats, pairs, constant)
 
     def step(
         self, messages: Tensor, head: Tensor | None, share: bool, models: Tensor
@@ -87,25 +99,24 @@ class DenseExchange:
         agents = self._agents
         matrix = messages.new_zeros(len(messages), agents, agents)
         shares = messages.new_empty(len(messages), agents, dtype=torch.float64) if share else None
-        long = messages.shape[-1] > SPAN  # short ones are done before others could be asked
-        whole = gram(messages[self._reading], self._map if long else map)
-        offset = self._reading.start or 0
+        products = offset = None
+        if self._reading is not None:
+            products, offset = gram(messages[self._reading], self._map), self._reading.start or 0
         for group in self._groups:
             runs = group.runs
             if group.constant is not None:
                 weights = group.constant
-            elif group.rule.reads == "gram":
+            elif products is not None and offset is not None and group.reads == "gram":
                 stop = None if runs.stop is None else runs.stop - offset
-                own = whole[slice((runs.start or 0) - offset, stop)]
+                own = products[slice((runs.start or 0) - offset, stop)]
                 finite = torch.isfinite(own.diagonal(dim1=-2, dim2=-1))
-                weights = group.rule.weights(self._seated(group, finite, gram=own))
+                weights = _weights(group.rules, self._seated(group, finite, gram=own))
             else:
                 assert head is not None
                 finite = torch.isfinite(messages[runs].sum(-1))
                 raw, centred = head_products(head[runs], finite)
-                weights = group.rule.weights(
-                    self._seated(group, finite, head=raw, head_centred=centred)
-                )
+                seated = self._seated(group, finite, head=raw, head_centred=centred)
+                weights = _weights(group.rules, seated)
             part = matrix[runs]
             shape = (len(part), -1, -1)
             part.scatter_add_(
@@ -117,14 +128,14 @@ class DenseExchange:
         return shares
 
     def _combine(self, matrix: Tensor, messages: Tensor, models: Tensor) -> None:
-        def multiply(span: slice) -> None:
-            for weights, sent, new in zip(matrix, messages, models, strict=True):
-                torch.mm(weights, sent[:, span], out=new[:, span])
+        def multiply(piece: tuple[slice, slice]) -> None:
+            runs, span = piece
+            torch.bmm(matrix[runs], messages[runs, :, span], out=models[runs, :, span])
 
-        if messages.shape[-1] <= SPAN:
-            torch.bmm(matrix, messages, out=models)
-        else:
-            list(self._map(multiply, spans(messages.shape[-1])))
+        size = messages[0].numel() * messages.element_size()
+        some = max(1, PIECE_BYTES // size)
+        parts = [slice(first, first + some) for first in range(0, len(messages), some)]
+        list(self._map(multiply, product(parts, spans(messages.shape[-1]))))
         # A value that is not finite reaches every row of the product, even with weight zero.
         if not torch.isfinite(models[:, 0].sum()):
             models.copy_(combine_carefully(matrix, messages))
@@ -147,3 +158,12 @@ class DenseExchange:
         pairs = group.pairs.unsqueeze(1).expand(runs, flat.shape[1], -1)
         gathered = flat.gather(-1, pairs).view(runs, -1, self._agents, slots, slots)
         return gathered.movedim(1, 2).reshape(runs, self._agents, *middle, slots, slots)
+
+
+def _weights(
+    rules: Sequence[tuple[slice, WeightedAggregator]], neighbourhood: Neighbourhood
+) -> Tensor:
+    """``[runs, W, m]`` what each rule makes of its runs."""
+    if len(rules) == 1:
+        return rules[0][1].weights(neighbourhood)
+    return torch.cat([rule.weights(neighbourhood.of(runs)) for runs, rule in rules])

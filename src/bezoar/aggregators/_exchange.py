@@ -1,15 +1,19 @@
 """From messages to next models, for all agents and runs at once."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from bezoar._errors import BezoarError
 from bezoar.aggregators._base import Aggregator, CoordinateAggregator, WeightedAggregator
+from bezoar.aggregators._by_rank import Ranking
 from bezoar.aggregators._dense import DenseExchange
-from bezoar.aggregators._gathered import combine_gathered, combine_ranks
-from bezoar.aggregators._gram import Map
+from bezoar.aggregators._gathered import combine_gathered
+from bezoar.aggregators._gram import COLUMNS, Map, spans
 from bezoar.aggregators._seats import Seats, seat
 from bezoar.networks import Network
 
@@ -18,6 +22,37 @@ CHUNK_BYTES = 16 << 20
 
 #: One matrix product over the whole network is worth this many times the work of gathering.
 DENSE_ADVANTAGE = 16
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """A piece of work.
+
+    Attributes:
+        runs: in which runs.
+        seats: at which seats.
+        span: for which coordinates.
+        ranking: what combines the inputs, for rules that work coordinate by coordinate.
+    """
+
+    runs: slice | Tensor
+    seats: Seats
+    span: slice
+    ranking: Ranking | None
+
+    @property
+    def rows(self) -> tuple[slice | Tensor, Tensor]:
+        """The runs and agents, as an index."""
+        runs = self.runs if isinstance(self.runs, slice) else self.runs.unsqueeze(-1)
+        return runs, self.seats.agents
+
+    @cached_property
+    def place(self) -> slice | None:
+        """The agents, if these and the runs are numbered without gaps."""
+        if not (isinstance(self.runs, slice) and self.seats.consecutive):
+            return None
+        first = int(self.seats.agents[0])
+        return slice(first, first + len(self.seats.agents))
 
 
 def is_dense(rule: Aggregator, network: Network) -> bool:
@@ -60,6 +95,7 @@ class Exchange:
         self.rule = rules[0]
         self.agents = networks[0].agents
         self._map = map
+        self._cut: tuple[Any, list[_Piece]] | None = None
         self.networks = tuple(networks)
         if len(set(networks)) == 1 and len(set(rules)) == 1:
             rules, self.networks = rules[:1], self.networks[:1]
@@ -128,37 +164,51 @@ class Exchange:
     ) -> Tensor | None:
         if self._dense is not None:
             return self._dense.step(messages, head, share, models)
-        shares = messages.new_empty(messages.shape[:-1], dtype=torch.float64) if share else None
 
-        def work(piece: tuple[slice | Tensor, Seats]) -> None:
-            runs, seats = piece
-            rows = runs if isinstance(runs, slice) else runs.unsqueeze(-1)
-            part = head[runs] if head is not None else None
-            if isinstance(runs, slice) and seats.consecutive:
-                first = int(seats.agents[0])
-                out = models[runs, first : first + len(seats.agents)]
-                given = self._at_seats(messages[runs], part, seats, share, out)
-            else:
-                out = models.new_empty(len(models[runs]), len(seats.agents), models.shape[-1])
-                given = self._at_seats(messages[runs], part, seats, share, out)
-                models[rows, seats.agents] = out
-            if shares is not None and given is not None:
-                shares[rows, seats.agents] = given
-
+        pieces = self._pieces(messages)
         much = messages.numel() * messages.element_size() > CHUNK_BYTES
-        list((self._map if much else map)(work, self._pieces(messages)))
+
+        def work(piece: _Piece) -> Tensor | None:
+            sent = messages[piece.runs][..., piece.span]
+            part = head[piece.runs] if head is not None else None
+            if piece.place is not None:
+                out = models[piece.runs, piece.place, piece.span]
+                return self._at_seats(piece, sent, part, share, out)
+            out = models.new_empty(len(sent), len(piece.seats.agents), sent.shape[-1])
+            given = self._at_seats(piece, sent, part, share, out)
+            models[*piece.rows, piece.span] = out
+            return given
+
+        results = (self._map if much else map)(work, pieces)
+        shares = messages.new_zeros(messages.shape[:-1], dtype=torch.float64) if share else None
+        for piece, given in zip(pieces, results, strict=True):
+            if shares is not None and given is not None:
+                width = len(range(messages.shape[-1])[piece.span])
+                shares[piece.rows] += given * (width / messages.shape[-1])
         return shares
 
     def _at_seats(
-        self, messages: Tensor, head: Tensor | None, seats: Seats, share: bool, out: Tensor
+        self, piece: _Piece, messages: Tensor, head: Tensor | None, share: bool, out: Tensor
     ) -> Tensor | None:
-        if isinstance(self.rule, CoordinateAggregator):
-            return combine_ranks(self.rule, messages, seats, share, out)
+        if piece.ranking is not None:
+            return piece.ranking.combine(messages, share, out)
         assert isinstance(self.rule, WeightedAggregator)
-        return combine_gathered(self.rule, messages, head, seats, share, out)
+        return combine_gathered(self.rule, messages, head, piece.seats, share, out)
 
-    def _pieces(self, messages: Tensor) -> Iterator[tuple[slice | Tensor, Seats]]:
-        """Runs and seats that fit into a chunk of memory."""
+    def _pieces(self, messages: Tensor) -> list[_Piece]:
+        """The pieces of the work, kept for messages of the same kind."""
+        kind = (messages.shape, messages.dtype, messages.device)
+        if self._cut is None or self._cut[0] != kind:
+            self._cut = (kind, list(self._cut_up(messages)))
+        return self._cut[1]
+
+    def _cut_up(self, messages: Tensor) -> Iterator[_Piece]:
+        """Runs, seats and coordinates whose inputs fit into a chunk of memory."""
+        length = messages.shape[-1]
+        # A rule that works coordinate by coordinate may take them in turns.
+        by_rank = isinstance(self.rule, CoordinateAggregator)
+        columns = spans(length) if by_rank else [slice(length)]
+        held = min(length, COLUMNS) if by_rank else length
         for network in dict.fromkeys(self.networks):
             runs: slice | Tensor = slice(None)
             count = len(messages)
@@ -169,10 +219,14 @@ class Exchange:
                 count = len(same)
             for seats in seat((network,), *self.rule.wiring(), together=False):
                 # Inputs and their Gram matrix: the larger of the two counts.
-                per_slot = max(messages.shape[-1] * messages.element_size(), 8 * seats.slots)
+                per_slot = max(held * messages.element_size(), 8 * seats.slots)
                 some = max(1, CHUNK_BYTES // (count * per_slot * seats.slots))
                 for start in range(0, len(seats.agents), some):
-                    yield runs, seats.some(start, start + some).to(messages.device)
+                    here = seats.some(start, start + some).to(messages.device)
+                    ranking = None
+                    if isinstance(self.rule, CoordinateAggregator):
+                        ranking = Ranking(self.rule, here, count, self.agents)
+                    yield from (_Piece(runs, here, span, ranking) for span in columns)
 
     def _head_of(self, messages: Tensor) -> Tensor:
         shape = self.rule.head_shape()

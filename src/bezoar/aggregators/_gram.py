@@ -11,18 +11,19 @@ from bezoar._scratch import scratch
 #: Like the builtin ``map``, perhaps over several threads.
 Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 
-#: Bytes of float64 copies held at a time; a block of them stays in the cache.
-BLOCK_BYTES = 1 << 20
+#: Bytes of copies held at a time; a block of them stays in the cache.
+BLOCK_BYTES = 2 << 20
 
-#: Coordinates summed at a time.
+#: Coordinates summed at a time; of long messages more, for they make many blocks.
 COLUMNS = 8192
+LONG_COLUMNS = 32768
 
 #: Coordinates of long messages that are one piece of work; pieces are added up in order, so that
 #: results do not depend on who does them.
 SPAN = 1 << 18
 
 #: Coordinates looked at to choose a reference.
-SAMPLE = 128
+SAMPLE = 64
 
 
 def gram(values: Tensor, map: Map = map) -> Tensor:
@@ -59,14 +60,16 @@ def spans(length: int) -> list[slice]:
 def _products(values: Tensor, reference: Tensor, map: Map) -> Tensor:
     *batch, inputs, length = values.shape
     rows = values.reshape(-1, inputs, length)
-    reference = reference.reshape(-1, 1, 1)
+    reference = reference.flatten()
 
     # Over long messages errors of float32 products average out, and float64 takes twice as long.
     exact_type = torch.float64 if length <= SPAN else values.dtype
     # What is summed at a time depends on the inputs alone, so that a run's result does not depend
     # on the others beside it.
-    width = min(length, COLUMNS, max(64, BLOCK_BYTES // (8 * inputs)))
-    some = max(1, BLOCK_BYTES // (8 * inputs * width))
+    most = COLUMNS if length <= SPAN else LONG_COLUMNS
+    width = min(length, most, max(64, BLOCK_BYTES // (exact_type.itemsize * inputs)))
+    some = max(1, BLOCK_BYTES // (exact_type.itemsize * inputs * width))
+    numbers = torch.arange(some, device=values.device)
 
     def add_up(piece: tuple[int, slice]) -> Tensor:
         first, span = piece
@@ -75,8 +78,12 @@ def _products(values: Tensor, reference: Tensor, map: Map) -> Tensor:
         sums = torch.zeros(len(part), inputs, inputs, dtype=torch.float64, device=values.device)
         for start in range(0, part.shape[-1], width):
             block = part[..., start : start + width]
-            exact = held[: len(block), :, : block.shape[-1]].copy_(block)
-            exact -= exact.gather(-2, centre.expand(-1, 1, block.shape[-1]))
+            exact = held[: len(block), :, : block.shape[-1]]
+            middle = block[numbers[: len(block)], centre].unsqueeze(-2)
+            if values.dtype == exact_type:
+                torch.sub(block, middle, out=exact)
+            else:
+                exact.copy_(block).sub_(middle.to(exact_type))
             if exact_type == torch.float64:
                 sums.baddbmm_(exact, exact.mT)
             else:

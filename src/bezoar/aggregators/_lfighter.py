@@ -159,8 +159,7 @@ def _less_alike(neighbourhood: Neighbourhood, raw: Tensor, first: Tensor) -> Ten
     """``[..., m]`` the cluster kept: the larger value, on a tie the one of the lowest agent."""
     finite = neighbourhood.finite
     second = finite & ~first
-    value_first = _value(neighbourhood, raw, first)
-    value_second = _value(neighbourhood, raw, second)
+    value_first, value_second = _values(neighbourhood, raw, torch.stack([first, second]))
     lowest = (neighbourhood.lowest_index(finite) & first).any(-1)
     margin = TIE * (value_first.abs() + value_second.abs())
     keeps_first = torch.where(
@@ -170,14 +169,14 @@ def _less_alike(neighbourhood: Neighbourhood, raw: Tensor, first: Tensor) -> Ten
     return torch.where((keeps_first | alone).unsqueeze(-1), first, second)
 
 
-def _value(neighbourhood: Neighbourhood, raw: Tensor, members: Tensor) -> Tensor:
-    """``[...]`` a cluster's share of the inputs times how little alike its members are."""
+def _values(neighbourhood: Neighbourhood, raw: Tensor, members: Tensor) -> Tensor:
+    """``[clusters, ...]`` each one's share of the inputs times how little alike its members are."""
     norms = raw.diagonal(dim1=-2, dim2=-1).clamp(min=0).sqrt()
     scale = norms.unsqueeze(-1) * norms.unsqueeze(-2)
     cosine = torch.where(scale > 0, raw / scale.clamp(min=torch.finfo(raw.dtype).tiny), 0)
     cosine.diagonal(dim1=-2, dim2=-1).zero_()
     inside = members.unsqueeze(-1) & members.unsqueeze(-2)
-    least = cosine.masked_fill_(~inside, torch.inf).amin(-1).masked_fill_(~members, 0)
+    least = cosine.masked_fill(~inside, torch.inf).amin(-1).masked_fill_(~members, 0)
     size = members.sum(-1)
     mean = least.sum(-1) / size.clamp(min=1)
     return size / neighbourhood.size * (1 - mean)

@@ -1,6 +1,7 @@
 """What an agent has after the exchange."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -40,6 +41,15 @@ class Neighbourhood:
     gram: Tensor | None = None
     head: Tensor | None = None
     head_centred: Tensor | None = None
+
+    def of(self, runs: slice) -> "Neighbourhood":
+        """The same of some runs, which are the first dimension; of one network for all, as is."""
+        parts: dict[str, Any] = {
+            field.name: value[runs] if len(value) > 1 else value
+            for field in fields(self)
+            if isinstance(value := getattr(self, field.name), Tensor)
+        }
+        return replace(self, **parts)
 
     @property
     def size(self) -> Tensor:

@@ -1,5 +1,6 @@
 """RFA: the geometric median."""
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -19,6 +20,10 @@ NEWTON = 64
 #: Smoothing below which a median that is one of the inputs is taken to be that input.
 SHARP = 1e-4
 
+#: The median of three inputs is told by a formula, unless what it divides by is below this share
+#: of their squared distances.
+CLEAR = 1e-6
+
 #: A Newton step must lower the sum of distances by this share: of medians that are not unique,
 #: as of two inputs, Weiszfeld's is meant.
 GAIN = 1e-13
@@ -32,8 +37,8 @@ class RFA(WeightedAggregator):
     by Newton steps wherever these get lower, for towards some medians Weiszfeld creeps. The
     smoothing ``ν`` starts at the reach of all inputs and falls to a small share of the reach of
     half of them, so that an iterate which happens to meet an input is not held there, and so that
-    no minority can raise it. A median that is one of the inputs is found at once. Inputs that are
-    not finite are left out; with nothing finite the output is NaN.
+    no minority can raise it. A median that is one of the inputs, or that of three, is found at
+    once. Inputs that are not finite are left out; with nothing finite the output is NaN.
 
     Args:
         smoothing: the final ``ν`` as a share of how far the nearest half of the inputs reaches.
@@ -62,11 +67,18 @@ class RFA(WeightedAggregator):
         usable = neighbourhood.finite | (
             neighbourhood.mask & ~neighbourhood.finite.any(-1, keepdim=True)
         )
-        reach = _reach_of_half(neighbourhood, usable)
+        both = usable.unsqueeze(-1) & usable.unsqueeze(-2)
+        squared = neighbourhood.squared_distances()
+        reach = _reach_of_half(squared.masked_fill(~both, torch.inf), usable)
         agreed = _agreed(neighbourhood, reach)
+        known = agreed.to(torch.float64)
         if self.smoothing <= SHARP:
-            agreed |= _median_inputs(neighbourhood, usable) & ~agreed.any(-1, keepdim=True)
-        certain = agreed.any(-1, keepdim=True)
+            nobody = ~agreed.any(-1, keepdim=True)
+            median = (_median_inputs(neighbourhood, squared, both) & nobody).to(torch.float64)
+            between = _median_of_three(squared * both, usable)
+            alone = nobody & ~median.any(-1, keepdim=True)
+            known = known + median + between * alone
+        certain = known.any(-1, keepdim=True)
         typical = reach.amin(-1, keepdim=True)
         final = self.smoothing * typical
         ones = usable.to(torch.float64)
@@ -75,7 +87,7 @@ class RFA(WeightedAggregator):
         coarse = distances.mul(ones).amax(-1, keepdim=True)
         weights = place
         for step in range(self.iterations):
-            coarse = torch.maximum(coarse / 16, final)
+            coarse = torch.maximum(coarse / 32, final)
             closeness = ones / torch.maximum(distances, coarse)
             weights = normalised(closeness)
             new, distances = weights, neighbourhood.squared_distances_to(weights).sqrt_()
@@ -86,12 +98,12 @@ class RFA(WeightedAggregator):
                 lower = sums[0] < sums[1] * (1 - GAIN)
                 new = torch.where(lower, jump, new)
                 distances = torch.where(lower, landing, distances)
-            if step % 2 and step > 4:
+            if step >= 4:
                 settled = neighbourhood.length(new - place) <= self.tolerance * typical
                 if bool((settled & (coarse <= final) | certain).all()):
                     break
             place = new
-        return torch.where(certain, normalised(agreed.to(torch.float64)), weights)
+        return torch.where(certain, normalised(known), weights)
 
 
 def _newton_step(
@@ -116,30 +128,59 @@ def _newton_step(
     return jump
 
 
-def _reach_of_half(neighbourhood: Neighbourhood, usable: Tensor) -> Tensor:
-    """``[..., m]`` how far from each input one must go to meet more than half of all."""
-    both = usable.unsqueeze(-1) & usable.unsqueeze(-2)
-    distances = neighbourhood.squared_distances().masked_fill_(~both, torch.inf)
-    ordered = distances.sort(-1).values
+def _reach_of_half(squared: Tensor, usable: Tensor) -> Tensor:
+    """``[..., m]`` how far from each input one must go to meet more than half of all.
+
+    Args:
+        squared: ``[..., m, m]`` squared distances, infinite where not usable.
+        usable: ``[..., m]`` which inputs are.
+    """
+    ordered = squared.sort(-1).values
     half = (usable.sum(-1, keepdim=True) // 2).unsqueeze(-1).expand(*usable.shape, 1)
     return ordered.gather(-1, half).squeeze(-1).masked_fill_(~usable, torch.inf).sqrt_()
 
 
-def _median_inputs(neighbourhood: Neighbourhood, usable: Tensor) -> Tensor:
+def _median_inputs(neighbourhood: Neighbourhood, squared: Tensor, both: Tensor) -> Tensor:
     """``[..., m]`` the input that is itself the median, and the only one.
 
     It is, when the unit vectors towards all others, added up, are shorter than the number of
     inputs equal to it.
+
+    Args:
+        neighbourhood: the inputs.
+        squared: ``[..., m, m]`` their squared distances.
+        both: ``[..., m, m]`` whether both are usable.
     """
     assert neighbourhood.gram is not None
-    both = usable.unsqueeze(-1) & usable.unsqueeze(-2)
-    distances = neighbourhood.squared_distances().sqrt_()
+    distances = squared.sqrt()
     size = neighbourhood.gram.diagonal(dim1=-2, dim2=-1).sqrt()
     equal = distances <= ROUNDING * size.unsqueeze(-1)
     pulls = (1 / distances).masked_fill_(equal | ~both, 0)
     pulls = pulls - torch.diag_embed(pulls.sum(-1))
     length = ((pulls @ neighbourhood.gram) * pulls).sum(-1).clamp_(min=0).sqrt_()
+    usable = both.diagonal(dim1=-2, dim2=-1)
     return (length < (equal & both).sum(-1) - ROUNDING) & usable
+
+
+def _median_of_three(squared: Tensor, usable: Tensor) -> Tensor:
+    """``[..., m]`` the median of three inputs, by weights; zeros where it is not told.
+
+    It is Fermat's point, from which all sides of the triangle are seen under 120 degrees: with
+    ``S`` the area, the weight of an input between sides ``b`` and ``c``, opposite ``a``, is
+    inverse to ``4S + √3 (b² + c² − a²)``. Where an angle is wider, it is that corner.
+
+    Args:
+        squared: ``[..., m, m]`` squared distances, zero where not usable.
+        usable: ``[..., m]`` which inputs are.
+    """
+    beside = squared.sum(-1)  # b² + c²
+    total = beside.sum(-1, keepdim=True) / 2
+    area = total.square() - 2 * ((total - beside) * usable).square().sum(-1, keepdim=True)
+    area = area.clamp_(min=0).sqrt_()  # 4S
+    angles = area + math.sqrt(3) * (2 * beside - total)
+    told = ((angles > CLEAR * total) & (area > CLEAR * total)) | ~usable
+    told = told.all(-1, keepdim=True) & (usable.sum(-1, keepdim=True) == 3)
+    return (1 / angles).masked_fill_(~(usable & told), 0)
 
 
 def _agreed(neighbourhood: Neighbourhood, reach: Tensor) -> Tensor:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -13,7 +12,7 @@ from torch import Tensor
 
 from bezoar._errors import BezoarError
 from bezoar._registry import choose
-from bezoar.aggregators import CHUNK_BYTES, Exchange, is_dense
+from bezoar.aggregators import Exchange, is_dense
 from bezoar.training._checkpoint import Checkpoint, Taken, subject_of
 from bezoar.training._costs import LocalCosts
 from bezoar.training._few_agents import FewAgents
@@ -24,10 +23,6 @@ from bezoar.training._workers import Workers
 
 #: Agents who hold fewer samples than this are trained in batches of agents.
 FEW_SAMPLES = 200
-
-#: Models smaller than this in all are aggregated by several rules at once, a thread each; larger
-#: ones rule by rule, with all threads.
-BESIDE_BYTES = CHUNK_BYTES
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
@@ -158,14 +153,8 @@ class Engine:
                 shares[runs] = given
 
         with self._workers.alone():
-            # Rules that are a single piece of work each are done beside the first.
-            first, *others = self._exchanges
-            small = flat.numel() * flat.element_size() < BESIDE_BYTES
-            begun = [self._workers.begin(partial(apply, *other)) for other in others if small]
-            for part in [first] if small else self._exchanges:
+            for part in self._exchanges:
                 apply(*part)
-            for beside in begun:
-                beside.result()
         return models.view_as(messages), shares if share else None
 
     def measure(self, state: State) -> dict[str, Tensor]:
@@ -237,20 +226,19 @@ def _together(run: Run) -> Any:
 
 def _sorter(runs: Sequence[Run]) -> Callable[[int], tuple[int, ...]]:
     """Sorts runs by how they are aggregated, then by what their rule reads, rule and network."""
-    # Dense ones first: the first call may use the workers, which the others beside it must not.
-    calls = list(dict.fromkeys(["dense", *(_together(run) for run in runs)]))
-    reads = list(dict.fromkeys(getattr(run.aggregator, "reads", "") for run in runs))
-    rules = list(dict.fromkeys(run.aggregator for run in runs))
-    networks = list(dict.fromkeys(run.network for run in runs))
+
+    def traits(run: Run) -> tuple[Any, ...]:
+        rule = run.aggregator
+        reads = (getattr(rule, "reads", ""), rule.wiring())
+        return _together(run), reads, rule, run.network
+
+    seen: list[dict[Any, int]] = [{}, {}, {}, {}]
+    for run in runs:
+        for known, trait in zip(seen, traits(run), strict=True):
+            known.setdefault(trait, len(known))
 
     def key(place: int) -> tuple[int, ...]:
-        run = runs[place]
-        return (
-            calls.index(_together(run)),
-            reads.index(getattr(run.aggregator, "reads", "")),
-            rules.index(run.aggregator),
-            networks.index(run.network),
-        )
+        return tuple(known[trait] for known, trait in zip(seen, traits(runs[place]), strict=True))
 
     return key
 
