@@ -7,25 +7,14 @@ import torch
 from bezoar import aggregators, attacks, data, networks
 from bezoar._scratch import scratch
 from bezoar._seeds import Branch, generator
+from bezoar.experiments._paper import NETWORKS, RULES
 from bezoar.training import Engine, Problem, Run, Workers
-
-RULES = (
-    "weighted_mean",
-    "trimmed_mean",
-    "faba",
-    "centered_clipping",
-    "clipped_gossip",
-    "ios",
-    "rfa",
-    "lfighter",
-)
-NETWORKS = ("two_castle", "line", "fan")
 
 #: Samples multiplied at a time in the bare products: the best of these is their speed.
 BLOCKS = (256, 512, 1024, 2048)
 
 
-def paper_runs(rules: Sequence[str] = RULES, places: Sequence[str] = NETWORKS) -> list[Run]:
+def paper_runs(rules: Sequence[str] = RULES, places: Sequence[str] = tuple(NETWORKS)) -> list[Run]:
     """Every rule and the baseline on every network, under label flipping."""
     flip = attacks.create("label_flip")
     runs = []

@@ -6,9 +6,9 @@ from typing import Any
 import torch
 
 from benchmarks._measure import Result, Row, interleaved, milliseconds, ratio
-from benchmarks._settings import RULES
 from bezoar import aggregators
 from bezoar.aggregators import Exchange
+from bezoar.experiments._paper import RULES
 from bezoar.networks import create
 from bezoar.training import Workers
 

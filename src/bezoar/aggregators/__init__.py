@@ -7,7 +7,7 @@ from bezoar.aggregators._averages import Local, Mean, WeightedMean
 from bezoar.aggregators._base import Aggregator, CoordinateAggregator, WeightedAggregator
 from bezoar.aggregators._clipping import CenteredClipping, ClippedGossip
 from bezoar.aggregators._coordinates import Median, TrimmedMean
-from bezoar.aggregators._exchange import CHUNK_BYTES, Exchange, is_dense
+from bezoar.aggregators._exchange import Exchange, is_dense
 from bezoar.aggregators._filtering import FABA, IOS
 from bezoar.aggregators._krum import Krum
 from bezoar.aggregators._lfighter import LFighter
@@ -35,7 +35,6 @@ AGGREGATORS: dict[str, type[Aggregator]] = {
 
 __all__ = [
     "AGGREGATORS",
-    "CHUNK_BYTES",
     "FABA",
     "IOS",
     "RFA",

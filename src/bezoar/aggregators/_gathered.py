@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor
 
+from bezoar._scratch import scratch
 from bezoar.aggregators._base import WeightedAggregator
 from bezoar.aggregators._gram import SAMPLE, central_input, gram
 from bezoar.aggregators._neighbourhood import Neighbourhood
@@ -58,7 +59,13 @@ def combine_gathered(
         out: ``[runs, seats, D]`` where to write the models.
     """
     [index] = seats.index
-    values = messages[:, index]
+    runs, agents, length = messages.shape
+    # Fresh memory for every piece would cost as much as filling it.
+    shape = (runs * index.numel(), length)
+    values = scratch("inputs", shape, messages.dtype, messages.device)
+    rows = (index + agents * torch.arange(runs, device=index.device)[:, None, None]).flatten()
+    torch.index_select(messages.reshape(-1, length), 0, rows, out=values)
+    values = values.view(runs, *index.shape, length)
     if rule.reads == "gram":
         products = {"gram": gram(values)}
         finite = torch.isfinite(products["gram"].diagonal(dim1=-2, dim2=-1))
@@ -72,7 +79,8 @@ def combine_gathered(
     weights = rule.weights(neighbourhood(seats, finite & seats.mask, **products))
     weights = weights.expand(len(messages), -1, -1)
     row = weights.to(messages.dtype).unsqueeze(-2)
-    models = row @ values
+    models = scratch("models", (runs, len(index), 1, length), messages.dtype, messages.device)
+    torch.matmul(row, values, out=models)
     if not torch.isfinite(models.sum()):
         models = combine_carefully(row, values)
     out.copy_(models.squeeze(-2))

@@ -85,12 +85,14 @@ class RFA(WeightedAggregator):
         place = normalised(ones)
         distances = neighbourhood.squared_distances_to(place).sqrt_()
         coarse = distances.mul(ones).amax(-1, keepdim=True)
-        weights = place
+        weights, done = torch.where(certain, normalised(known), place), certain
         for step in range(self.iterations):
             coarse = torch.maximum(coarse / 32, final)
             closeness = ones / torch.maximum(distances, coarse)
-            weights = normalised(closeness)
-            new, distances = weights, neighbourhood.squared_distances_to(weights).sqrt_()
+            new = normalised(closeness)
+            # Who is done stays, however long others beside it take.
+            weights = torch.where(done, weights, new)
+            distances = neighbourhood.squared_distances_to(new).sqrt_()
             if step % 2 and usable.shape[-1] <= NEWTON:
                 jump = _newton_step(neighbourhood, place, closeness, coarse)
                 landing = neighbourhood.squared_distances_to(jump).sqrt_()
@@ -100,10 +102,11 @@ class RFA(WeightedAggregator):
                 distances = torch.where(lower, landing, distances)
             if step >= 4:
                 settled = neighbourhood.length(new - place) <= self.tolerance * typical
-                if bool((settled & (coarse <= final) | certain).all()):
+                done = done | (settled & (coarse <= final))
+                if bool(done.all()):
                     break
             place = new
-        return torch.where(certain, normalised(known), weights)
+        return weights
 
 
 def _newton_step(
