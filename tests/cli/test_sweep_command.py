@@ -1,8 +1,10 @@
 import json
+import re
 import signal
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,9 @@ from bezoar import BezoarError, data
 from bezoar.cli import _sweep
 from bezoar.cli._main import app
 from bezoar.cli._screen import duration
-from bezoar.experiments import Store, StoreError, plan_sweep, read_sweep
+from bezoar.experiments import Store, StoreError, expand, plan_sweep, read_sweep
+
+ROOT = Path(__file__).parents[2]
 
 DOCUMENT = """
 dataset = "some_digits"
@@ -170,10 +174,12 @@ def test_control_c_in_a_real_process(tmp_path):
     assert list((store / "work" / "locks").iterdir()) == []
 
 
-def test_the_example_in_the_repository():
-    specs = read_sweep(Path(__file__).parents[2] / "examples" / "sweep.toml")
+def test_the_examples_in_the_repository():
+    specs = read_sweep(ROOT / "examples" / "sweep.toml")
     plan = plan_sweep(specs, Store("nowhere"))
     assert (len(specs), plan.new, plan.refused) == (10, 10, [])
+    [document] = re.findall(r"```toml\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    assert len(expand(tomllib.loads(document))) == 2 * 3 * (4 + 1)
 
 
 @pytest.mark.parametrize(

@@ -15,12 +15,14 @@ from tempfile import gettempdir
 
 import numpy as np
 
-from bezoar import data
+from bezoar import _files, data
 from bezoar.experiments import Store, Watch, _sweep, expand
 
-#: Functions between which a process may be made to die: all that moves, ends or removes a file.
+#: Where a process may be made to die: before or after a file is moved to its place, at anything
+#: that is done to the disk, or in the middle of a file.
 MOVES = ("replace", "rename")
 CALLS = (*MOVES, "fsync", "unlink", "rmdir", "mkdir")
+TORN = ("write",)
 
 
 class Server:
@@ -136,7 +138,7 @@ class Log(Watch):
     Args:
         path: a file to which a line is added for every event.
         after: dies after so many iterations; 0 for when a group's last one is done,
-        calls: when one of these functions of ``os`` is called next,
+        calls: when one of these functions of ``os`` is called next; ``write`` is half done then,
         skip: or after so many calls more,
         late: just after the call instead of before it.
     """
@@ -181,7 +183,16 @@ class Log(Watch):
         if not self._calls:
             die()
         for name in self._calls:
-            setattr(os, name, self._deadly(getattr(os, name)))
+            if name == "write":
+                _files.open = self._torn
+            else:
+                setattr(os, name, self._deadly(getattr(os, name)))
+
+    def _torn(self, *given):
+        """A file that gets half of what is written to it, before the process dies."""
+        file = open(*given)  # noqa: SIM115 - whoever asked for it closes it
+        self._skip -= 1
+        return file if self._skip >= 0 else TornFile(file)
 
     def _deadly(self, call):
         def dying(*given, **named):
@@ -194,6 +205,22 @@ class Log(Watch):
             return result
 
         return dying
+
+
+class TornFile:
+    def __init__(self, file):
+        self._file = file
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._file.close()
+
+    def write(self, content):
+        self._file.write(content[: len(content) // 2])
+        self._file.flush()
+        die()
 
 
 def die():
