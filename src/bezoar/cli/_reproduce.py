@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from bezoar._registry import choose
-from bezoar.cli._screen import console, count, errors, print_table
+from bezoar.cli._screen import busy, console, count, errors, print_table
 from bezoar.cli._sweep import print_failures, sweep_shown
 from bezoar.cli._verify import contamination, theorems
 from bezoar.experiments import (
@@ -82,14 +82,17 @@ def reproduce(
         if name not in SETTINGS:
             summary = makers[name](out / name, command)
         elif made := _whole(name, settings[name], cells[name], runs, command):
-            summary = write_figure(out / name, made)
+            with busy(f"Drawing {name}"):
+                summary = write_figure(out / name, made)
         else:
             continue
         _print(summary, out)
         shown.append(summary)
     _print_tally(shown, seeds)
     if shown:
-        _print_path("Report", write_report(out))
+        with busy("Writing the report"):
+            path = write_report(out)
+        _print_path("Report", path)
     if len(shown) < len(wanted):
         raise typer.Exit(1)
 

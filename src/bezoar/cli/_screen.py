@@ -97,3 +97,13 @@ def training_progress(title: str) -> Iterator[Any]:
             bars.update(task, completed=done, total=total, accuracy=shown)
 
         yield update
+
+
+@contextmanager
+def busy(what: str) -> Iterator[None]:
+    """Show on the error stream what is being done, where it takes seconds and cannot be counted."""
+    if not errors.is_terminal:
+        yield
+        return
+    with errors.status(what):
+        yield
