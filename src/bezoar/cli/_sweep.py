@@ -2,7 +2,7 @@
 
 import shlex
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -123,11 +123,18 @@ def _print_table(runs: Sequence[StoredRun | Failure]) -> None:
         table.setdefault(row, {})[column] = _cell(run, metric)
     columns = list(dict.fromkeys(column for cells in table.values() for column in cells))
     heads = columns if not across or across in CHOICES else [f"{across} {c}" for c in columns]
-    rows = [[*row, *(cells.get(c, "–") for c in columns)] for row, cells in table.items()]
+    rows = [[*row, *(table[row].get(c, "–") for c in columns)] for row in _in_order(table)]
     title = METRICS[metric][0].upper() + METRICS[metric][1:]
     print_table(title, [*down, *heads], rows[:ROWS], texts=len(down))
     if len(rows) > ROWS:
         console.print(f"… and {count(len(rows) - ROWS, 'row')} more")
+
+
+def _in_order(rows: Iterable[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Rows with the same first text beside each other, texts in the order they came up."""
+    found = list(rows)
+    places = [list(dict.fromkeys(texts)) for texts in zip(*found, strict=True)]
+    return sorted(found, key=lambda row: [p.index(t) for p, t in zip(places, row, strict=True)])
 
 
 def _columns(found: Mapping[str, Sequence[str]]) -> str | None:

@@ -209,12 +209,13 @@ class Engine:
     def _histories(self, state: State, taken: Sequence[Taken]) -> list[History]:
         iterations = np.array([iteration for iteration, _ in taken], dtype=np.int64)
         vectors = self.costs.vectors(state.models).cpu()
+        columns = {
+            name: torch.stack([values[name] for _, values in taken], dim=1).cpu().numpy()
+            for name in self.problem.metrics
+        }
         histories: list[History | None] = [None] * len(self.runs)
         for place, original in enumerate(self._order):
-            metrics = {
-                name: np.array([float(values[name][place]) for _, values in taken])
-                for name in self.problem.metrics
-            }
+            metrics = {name: column[place] for name, column in columns.items()}
             histories[original] = History(iterations, metrics, vectors[place])
         return [history for history in histories if history is not None]
 
