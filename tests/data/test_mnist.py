@@ -34,7 +34,11 @@ def test_a_damaged_file_is_refused(monkeypatch):
         _mnist._read("t10k-labels-idx1-ubyte.gz")
 
 
-@pytest.mark.parametrize("content", [b"", b"not gzip", gzip.compress(b"x" * 99)[:-9]])
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"not gzip", gzip.compress(b"x" * 99, mtime=0)[:-9]],
+    ids=["empty", "not gzip", "truncated"],
+)
 def test_an_unreadable_file_is_refused(monkeypatch, tmp_path, content):
     (tmp_path / "mnist").mkdir()
     (tmp_path / "mnist" / "t10k-labels-idx1-ubyte.gz").write_bytes(content)
