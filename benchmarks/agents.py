@@ -69,7 +69,7 @@ def measure(rule: str, edges: Path) -> dict[str, float]:
     with training.Workers() as workers:
         engine = training.Engine(problem, [run], workers)
         state = engine.start()
-        rounds = 9 if size <= 1_000 else 3 if size <= 10_000 else 1
+        rounds = 9 if size <= 1_000 else 1
         seconds = []
         for _ in range(rounds + 1):
             before = time.perf_counter()
