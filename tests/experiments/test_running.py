@@ -1,25 +1,39 @@
+import json
+
 import numpy as np
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from sweep_server import some_digits
 
-from bezoar.experiments import RunSpec, run, run_all
+from bezoar import data
+from bezoar.experiments import RunSpec, _running, network_of, run, run_all
 from bezoar.experiments._running import plan
 
 
 @given(
     runs=st.lists(st.tuples(st.integers(0, 3), st.integers(1, 50)), max_size=30),
     memory=st.integers(1, 120),
+    most=st.integers(1, 40),
 )
-def test_a_plan_keeps_every_run_and_its_bounds(runs, memory):
+def test_a_plan_keeps_every_run_and_its_bounds(runs, memory, most):
     keys, sizes = [key for key, _ in runs], [size for _, size in runs]
-    groups = plan(keys, sizes, memory)
+    groups = plan(keys, sizes, memory, most)
     assert sorted(place for group in groups for place in group) == list(range(len(runs)))
     for group in groups:
         assert len({keys[place] for place in group}) == 1
         assert len(group) == 1 or sum(sizes[place] for place in group) <= memory
-    if sum(sizes) <= memory:  # everything that can be together is
+        assert len(group) <= most
+    if sum(sizes) <= memory and len(runs) <= most:  # everything that can be together is
         assert len(groups) == len(set(keys))
+
+
+@given(count=st.integers(1, 400), most=st.integers(1, 130))
+def test_what_is_too_much_for_one_group_is_split_evenly(count, most):
+    lengths = [len(group) for group in plan(["same"] * count, [1] * count, 10**9, most)]
+    assert len(lengths) == -(-count // most)
+    assert max(lengths) - min(lengths) < len(lengths)
+    assert plan([], []) == []
 
 
 def small(**fields):
@@ -43,3 +57,26 @@ def test_runs_of_different_sizes_lengths_and_partitions_in_one_call():
         alone = run(specs[place])
         assert torch.allclose(alone.models, histories[place].models, atol=1e-6)
         assert np.allclose(alone["accuracy"], histories[place]["accuracy"], atol=1e-3)
+
+
+def test_the_same_bits_whatever_networks_are_still_known(monkeypatch):
+    """Whether runs on one network share it as one object decides how they are computed."""
+    digits = some_digits(20)
+    monkeypatch.setitem(data.DATASETS, "few", lambda: digits)
+    specs = [
+        small(network=network, aggregator=rule, dataset="few")
+        for rule in ("ios", "trimmed_mean")
+        for network in ("fan", "line", "two_castle")
+    ]
+    expected = run_all(specs, workers=1)
+    monkeypatch.setattr(_running, "_network", _running._network.__wrapped__)
+    for history, other in zip(run_all(specs, workers=1), expected, strict=True):
+        assert history.models.numpy().tobytes() == other.models.numpy().tobytes()
+
+
+def test_a_network_file_is_read_again_when_it_was_changed(tmp_path):
+    path = tmp_path / "network.json"
+    spec = small(network=f"from_file:path={path}")
+    for neighbours in ([[1], [0]], [[1], [0, 2], [1]]):
+        path.write_text(json.dumps({"neighbours": neighbours}))
+        assert network_of(spec).agents == len(neighbours)

@@ -145,7 +145,8 @@ class _Work:
         pending = [runs for runs in plan.groups if not self._settle(runs)]
         if pending:
             count = sum(not self._is_settled(key) for runs in pending for key in runs)
-            self._watch.said(f"waiting for {count} runs that another sweep is computing")
+            what = "a run" if count == 1 else f"{count} runs"
+            self._watch.said(f"waiting for {what} that another sweep is computing")
         while pending:
             time.sleep(PATIENCE)
             pending = [runs for runs in pending if not self._settle(runs)]
@@ -214,7 +215,8 @@ class _Work:
             for run in zip(group.keys, group.specs, strict=True):
                 if not self._is_settled(run[0]):
                     self._train(Group.of(self._store, [run]))
-        group.remove()
+        with self._store.writing():
+            group.remove()
 
     def _train_together(self, group: Group) -> None:
         group.write()
