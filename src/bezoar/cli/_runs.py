@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bezoar._errors import BezoarError
-from bezoar.cli._screen import console, errors, number, print_json, print_table
+from bezoar.cli._screen import console, count, errors, number, print_json, print_table
 from bezoar.experiments._rows import (
     FORMAL,
     check_export,
@@ -94,7 +94,7 @@ def clear_up(path: Path, outdated: bool, dry_run: bool, json: bool) -> None:
         _print_wide(["folder", "why", "size"], rows)
     total = _size(sum(gone.size for gone in removals))
     verb = "would be removed" if dry_run else "removed"
-    console.print(f"{_count(len(removals), 'folder')} {verb}, {total}")
+    console.print(f"{count(len(removals), 'folder')} {verb}, {total}")
 
 
 def _undamaged(runs: Sequence[StoredRun], problems: list[BezoarError]) -> list[StoredRun]:
@@ -118,7 +118,7 @@ def _order(run: StoredRun) -> tuple[Any, ...]:
 
 def _print_runs(store: Store, runs: Sequence[StoredRun]) -> None:
     """A table of what the runs differ in, below a line of what they have in common."""
-    console.print(f"{_count(len(runs), 'run')} in {store.path}", markup=False, soft_wrap=True)
+    console.print(f"{count(len(runs), 'run')} in {store.path}", markup=False, soft_wrap=True)
     if not runs:
         return
     fields = [*FIRST, *(f for f in RunSpec.model_fields if f not in (*FIRST, *FORMAL))]
@@ -192,7 +192,3 @@ def _size(count: int) -> str:
         size /= 1000
         units.pop(0)
     return f"{size:.3g} {units[0]}"
-
-
-def _count(count: int, what: str) -> str:
-    return f"{count} {what}" + ("" if count == 1 else "s")

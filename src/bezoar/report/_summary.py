@@ -9,6 +9,7 @@ from typing import Literal, get_args
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from bezoar._errors import BezoarError
+from bezoar._files import write_whole
 
 #: The name of the file in the folder of a figure or table.
 SUMMARY = "summary.json"
@@ -99,12 +100,9 @@ class Summary(_Part):
     metrics: tuple[str, ...] = ()
 
     def save(self, folder: Path) -> Path:
-        """Write it into the folder, aside first, so that no half-written one is left behind."""
-        folder.mkdir(parents=True, exist_ok=True)
-        path = folder / SUMMARY
-        aside = path.with_name(f".{SUMMARY}.part")
-        aside.write_text(self.model_dump_json(indent=2) + "\n", encoding="utf-8")
-        return aside.replace(path)
+        """Write it into the folder."""
+        content = self.model_dump_json(indent=2) + "\n"
+        return write_whole(folder / SUMMARY, content.encode())
 
     @classmethod
     def load(cls, folder: Path) -> "Summary":
