@@ -100,7 +100,7 @@ def test_unknown_names_list_all_that_are_allowed():
         ("trimmed_mean", {"estimate": -1}, r"estimate: .*found -1"),
         ("faba", {"estimate": 1.5}, r"estimate: .*found 1\.5"),
         ("ios", {"estimate": "some"}, r"estimate: .*found 'some'"),
-        ("krum", {"estimate": True}, r"estimate: .*found True"),
+        ("krum", {"estimate": False}, r"estimate: .*found 'false'"),
         ("centered_clipping", {"threshold": 0}, r"threshold: .*found 0"),
         ("centered_clipping", {"threshold": float("nan")}, r"threshold: .*found nan"),
         ("clipped_gossip", {"threshold": -2.0}, r"threshold: .*found -2\.0"),
@@ -120,6 +120,12 @@ def test_unknown_names_list_all_that_are_allowed():
 def test_wrong_options_name_the_option_and_what_was_found(name, options, told):
     with pytest.raises(BezoarError, match=told):
         aggregators.create(name, **options)
+
+
+def test_true_is_a_word_in_documents_and_no_number():
+    assert aggregators.create("krum", estimate=True) == aggregators.Krum(estimate="true")
+    with pytest.raises(BezoarError, match=r"estimate: .*found True"):
+        aggregators.Krum(estimate=True)
 
 
 def test_labels_are_the_papers():
