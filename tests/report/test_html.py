@@ -1,67 +1,21 @@
-"""The report as a document: whole, well formed, true to the store, and safe."""
+"""The report as a document: whole, well formed and true to the store."""
 
-import json
 import re
 import shutil
 import tomllib
-from html.parser import HTMLParser
 from itertools import pairwise
 
 import numpy as np
 import pytest
-import torch
-from report_results import HOSTILE, hostile_results, made_up, origin
+from html_page import Page
+from report_results import made_up, origin
 
-from bezoar import BezoarError, data, networks, theory
+from bezoar import data, networks, theory
 from bezoar.experiments import Store, expand, partition_of
 from bezoar.experiments._spec import RunSpec
 from bezoar.report import LOOKS, write_report
 from bezoar.report._html_charts import METRICS
 from bezoar.report._html_networks import drawing, network_pages
-from bezoar.report._style import DARK, contrast, on_dark
-from bezoar.report._summary import Image, Summary
-from bezoar.training import History
-
-VOID = {"meta", "img", "br", "input", "link", "hr"}
-
-
-class Page(HTMLParser):
-    """What the tests want to know of a page."""
-
-    def __init__(self, path):
-        super().__init__()
-        self.text = path.read_text(encoding="utf-8")
-        self.tags, self.open, self.words, self.scripts = [], [], [], []
-        self.feed(self.text)
-        assert self.open == []
-
-    def handle_starttag(self, tag, attributes):
-        self.tags.append((tag, dict(attributes)))
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attributes):
-        self.tags.append((tag, dict(attributes)))
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        if self.open and self.open[-1] == "script":
-            self.scripts.append(data)
-        elif not self.open or self.open[-1] != "style":
-            self.words.append(data)
-
-    @property
-    def shown(self):
-        return " ".join(" ".join(self.words).split())
-
-    @property
-    def data(self):
-        return json.loads(self.scripts[0])
-
-    def all(self, tag):
-        return [attributes for name, attributes in self.tags if name == tag]
 
 
 @pytest.fixture(scope="session")
@@ -260,142 +214,3 @@ def test_a_hundred_long_runs_stay_below_a_few_megabytes(tmp_path):
         assert curve["x"][0] == 0
         assert curve["x"][-1] == 1000
         assert 100 < len(curve["x"]) <= 300
-
-
-def test_runs_that_differ_otherwise_are_told_apart_and_in_order(tmp_path):
-    store = Store(tmp_path)
-    for fields in (
-        {"weight_decay": 0.5},
-        {"weight_decay": 0.0},
-        {"poisoned": 2},
-        {"poisoned": [1, 2]},
-        {"attack": "random_labels"},
-        {"iterations": 2000},
-    ):
-        spec = RunSpec.read({"aggregator": "median", **fields})
-        store.save(spec, made_up(spec, 3, ("training_loss",)), origin())
-    data = Page(write_report(tmp_path)).data
-    titles = [panel["title"] for panel in data["sections"][0]["panels"]]
-    assert len(set(titles)) == 6
-    assert titles[0].startswith("two_castle · iid")
-    assert any("poisoned 1, 2" in title for title in titles)
-    assert any("random_labels" in title for title in titles)
-    assert data["sections"][0]["metric"] == "training_loss"
-
-
-def test_a_run_that_diverged_is_called_so(tmp_path):
-    spec = RunSpec.read({"aggregator": "ios"})
-    history = History(
-        np.arange(2), {"accuracy": np.array([0.1, np.nan])}, torch.full((2, 2), torch.inf)
-    )
-    Store(tmp_path).save(spec, history, origin())
-    page = Page(write_report(tmp_path))
-    assert page.data["curves"][0]["values"]["accuracy"] == [0.1, None]
-    assert "diverged" in page.shown
-
-
-def test_a_network_file_that_is_gone_does_not_stop_it(tmp_path):
-    file = tmp_path / "mine.edges"
-    file.write_text("0 1\n1 2\n2 0\n")
-    spec = RunSpec.read({"network": {"name": "from_file", "path": str(file)}, "poisoned": [2]})
-    Store(tmp_path / "s").save(spec, made_up(spec, 3), origin())
-    assert "3 agents, 3 links; poisoned: 2" in Page(write_report(tmp_path / "s")).shown
-    file.unlink()
-    assert f"cannot read {file}" in Page(write_report(tmp_path / "s")).shown
-
-
-def test_damaged_and_removed_runs_are_left_out_and_counted(reproduced, tmp_path):
-    copy = shutil.copytree(reproduced, tmp_path / "results")
-    store = Store(copy / "store")
-    keys = {c.key for n in ("fig1", "fig2") for c in Summary.load(copy / n).curves}
-    shutil.rmtree(copy / "store" / "runs" / min(keys))
-    assert "1 run behind this is no longer in the store" in Page(write_report(copy)).shown
-    one, other, *_ = store.finished_keys()
-    (copy / "store" / "runs" / one / "run.json").write_text("{")
-    metrics = copy / "store" / "runs" / other / "metrics.parquet"
-    metrics.write_bytes(metrics.read_bytes()[:100])
-    shown = Page(write_report(copy / "store")).shown
-    assert "2 runs of the store could not be read and are left out" in shown
-
-
-@pytest.mark.parametrize(
-    ("prepare", "message"),
-    [
-        (lambda path: None, "no results in"),
-        (lambda path: (path / "runs").mkdir(), "no results in"),
-        (lambda path: path.rmdir(), "there is no folder"),
-        (lambda path: (path.rmdir(), path.write_text("x")), "there is no folder"),
-        (
-            lambda path: (path / "format.json").write_text('{"format": 2}'),
-            "this version of bezoar knows formats up to 1",
-        ),
-    ],
-)
-def test_what_cannot_be_reported_is_said(tmp_path, prepare, message):
-    folder = tmp_path / "results"
-    folder.mkdir()
-    prepare(folder)
-    with pytest.raises(BezoarError, match=message):
-        write_report(folder)
-
-
-@pytest.mark.parametrize(
-    ("document", "message"),
-    [
-        ('{"format": 2, "colour": "new"}', "it has format 2, this version of bezoar knows"),
-        ('{"format": 1}', "name: Field required"),
-        ("{", "it is not valid JSON"),
-        ("[]", "summary: "),
-    ],
-)
-def test_a_summary_that_cannot_be_read_is_said(tmp_path, document, message):
-    (tmp_path / "fig1").mkdir()
-    (tmp_path / "fig1" / "summary.json").write_text(document)
-    with pytest.raises(BezoarError, match=re.escape(message)) as raised:
-        write_report(tmp_path)
-    assert str(tmp_path / "fig1" / "summary.json") in str(raised.value)
-
-
-def test_it_is_not_written_over_a_folder(reproduced, tmp_path):
-    with pytest.raises(BezoarError, match="expected a file to write, found the folder"):
-        write_report(reproduced, tmp_path)
-
-
-@pytest.mark.parametrize("file", ["../secret.png", "/etc/hostname", "text.png"])
-def test_only_images_beside_a_summary_get_in(tmp_path, file):
-    (tmp_path / "secret.png").write_bytes(b"\x89PNG\r\n\x1a\nsecret")
-    summary = Summary(
-        name="f", title="F", caption="", command="x", images=(Image(file=file, alt="An image"),)
-    )
-    summary.save(tmp_path / "f")
-    (tmp_path / "f" / "text.png").write_text("no image")
-    with pytest.raises(BezoarError, match=r"beside the summary|expected a PNG"):
-        write_report(tmp_path)
-
-
-def test_figures_come_in_the_order_of_their_numbers(tmp_path):
-    for name in ("table1", "fig10", "fig2"):
-        Summary(name=name, title=name, caption="", command="x").save(tmp_path / name)
-    page = Page(write_report(tmp_path))
-    assert [page.shown.find(name) for name in ("fig2", "fig10", "table1")] == sorted(
-        page.shown.find(name) for name in ("fig2", "fig10", "table1")
-    )
-    assert "3 results that took no training" in page.shown
-
-
-def test_hostile_names_stay_texts(tmp_path):
-    page = Page(write_report(hostile_results(tmp_path)))
-    assert len(page.all("script")) == 2
-    assert not page.all("img")
-    [rule] = page.data["rules"].values()
-    assert rule["label"] == f"R{HOSTILE}"
-    assert page.data["sections"][0]["panels"][0]["title"] == f"P{HOSTILE}"
-    assert not any(name.startswith("on") for _, attributes in page.tags for name in attributes)
-
-
-def test_every_rule_stands_out_on_a_dark_page():
-    for look in LOOKS.values():
-        assert contrast(on_dark(look.colour), DARK) >= 3
-    assert len({on_dark(look.colour) for look in LOOKS.values()}) == len(LOOKS)
-    assert contrast("#000000", "#FFFFFF") == pytest.approx(21)
-    assert contrast("#777777", "#FFFFFF") == pytest.approx(4.48, abs=0.01)
