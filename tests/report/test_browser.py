@@ -32,10 +32,9 @@ FLAGS = [
 @pytest.fixture(scope="session")
 def chromium():
     if CHROMIUM is None:
-        reason = "no Chromium is installed (Debian: apt-get install chromium)"
         if os.environ.get("BEZOAR_REQUIRE_BROWSER"):
-            pytest.fail(reason)
-        pytest.skip(reason)
+            pytest.fail("BEZOAR_REQUIRE_BROWSER is set, and no Chromium is installed")
+        pytest.skip("no Chromium is installed (Debian: apt-get install chromium)")
     with sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         yield browser

@@ -3,8 +3,10 @@
 How runs are grouped decides last bits. So a group that was begun is written down, and whoever goes
 on with it after its process has died trains the same runs together, in the same order.
 
-    <store>/work/groups/<hash of the keys>/group.json                which runs, in their order
-    <store>/work/groups/<hash of the keys>/checkpoint.safetensors    where their training stands
+In the store's ``groups_folder``:
+
+    <hash of the keys>/group.json                which runs, in their order
+    <hash of the keys>/checkpoint.safetensors    where their training stands
 """
 
 import json

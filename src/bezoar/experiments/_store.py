@@ -1,11 +1,11 @@
 """The store: every finished run once, as a whole, under the hash of what it is.
 
-    <store>/format.json         the version of this layout
-    <store>/runs/<key>/         finished runs; see _stored_run
-    <store>/work/staging/       runs that are being written; moved to runs/ when they are whole
-    <store>/work/locks/         who works on what; freed by the system when a process dies
-    <store>/work/groups/        sweeps' groups of runs under way, with their checkpoints
-    <store>/work/broken/        runs that were found damaged, set aside
+    format.json     the version of this layout
+    runs/<key>/     finished runs; see _stored_run
+    work/staging/   runs that are being written; moved to runs/ when they are whole
+    work/locks/     who works on what; freed by the system when a process dies
+    work/groups/    sweeps' groups of runs under way, with their checkpoints
+    work/broken/    runs that were found damaged, set aside
 
 Readers take no locks: what is in ``runs/`` is never changed, only added, set aside when it is
 found broken (:meth:`Store.repair`), or removed by :meth:`Store.gc`.
