@@ -146,15 +146,12 @@ class Engine:
         models = torch.empty_like(flat) if spare is None else spare.flatten(2)
         shares = torch.empty(flat.shape[:2], dtype=torch.float64, device=flat.device)
 
-        def apply(runs: slice, exchange: Exchange) -> None:
-            part = None if head is None else head[runs]
-            _, given = exchange.step(flat[runs], part, share, out=models[runs])
-            if given is not None:
-                shares[runs] = given
-
         with self._workers.alone():
-            for part in self._exchanges:
-                apply(*part)
+            for runs, exchange in self._exchanges:
+                part = None if head is None else head[runs]
+                _, given = exchange.step(flat[runs], part, share, out=models[runs])
+                if given is not None:
+                    shares[runs] = given
         return models.view_as(messages), shares if share else None
 
     def measure(self, state: State) -> dict[str, Tensor]:

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from types import TracebackType
 from typing import TypeVar
@@ -35,10 +35,6 @@ class Workers:
     def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
         """``work`` on every item, results in order; the first error is raised."""
         return list(self._pool.map(work, items))
-
-    def begin(self, work: Callable[[], Result]) -> "Future[Result]":
-        """Have ``work`` done beside what the caller does next; it must not use the workers."""
-        return self._pool.submit(work)
 
     @contextmanager
     def alone(self) -> Iterator[None]:
