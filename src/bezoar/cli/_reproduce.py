@@ -25,6 +25,7 @@ from bezoar.experiments import (
     distinct_specs,
     first_seeds,
 )
+from bezoar.experiments._claims import Outcome
 from bezoar.report import (
     Reproduced,
     Summary,
@@ -35,12 +36,11 @@ from bezoar.report import (
     write_table_1,
     write_table_2,
 )
-from bezoar.report._summary import Verdict
 
 #: What needs no runs, or makes its own: written into a folder, given the command that asks for it.
 Maker = Callable[[Path, str], Summary]
 
-COLOURS: dict[Verdict, str] = {"holds": "green", "does not hold": "red", "undecided": "yellow"}
+COLOURS: dict[Outcome, str] = {"holds": "green", "does not hold": "red", "undecided": "yellow"}
 
 NAMES = {"mnist": MNIST} | {
     name: (name,)

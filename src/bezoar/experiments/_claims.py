@@ -19,7 +19,7 @@ from bezoar.experiments._findings import Findings, MissingRunError
 from bezoar.experiments._judgements import Judgement
 from bezoar.experiments._paper import DRAWN, SETTINGS
 
-Verdict = Literal["holds", "does not hold", "undecided"]
+Outcome = Literal["holds", "does not hold", "undecided"]
 
 #: Margins nearer to zero than this decide nothing: of accuracies, and in powers of ten.
 ACCURACY, POWER = 0.01, 0.05
@@ -58,12 +58,12 @@ class Judged:
 
     claim: Claim
     text: str
-    verdict: Verdict
+    verdict: Outcome
     measured: str
     margins: tuple[float, ...]
 
 
-def verdict(margins: Sequence[float], resolution: float) -> Verdict:
+def verdict(margins: Sequence[float], resolution: float) -> Outcome:
     """What the margins of all seeds come to; without margins nothing is decided."""
     if margins and all(margin > resolution for margin in margins):
         return "holds"

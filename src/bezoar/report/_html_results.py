@@ -11,7 +11,7 @@ from bezoar.experiments import Store, StoredRun
 from bezoar.report._figures import TITLES
 from bezoar.report._html_charts import Chart, Line, Rules, metrics_of
 from bezoar.report._html_groups import common_fields, group_runs
-from bezoar.report._summary import VERDICTS, JudgedClaim, Summary, Table
+from bezoar.report._summary import OUTCOMES, JudgedClaim, Summary, Table
 
 #: Metrics that a section begins with, the first that its curves have.
 FIRST = ("accuracy", "training_loss", "gradient_norm")
@@ -70,7 +70,7 @@ class Result:
 def tally(claims: Iterable[JudgedClaim]) -> dict[str, int]:
     """How many claims have each verdict; verdicts that no claim has are left out."""
     verdicts = [claim.verdict for claim in claims]
-    return {verdict: verdicts.count(verdict) for verdict in VERDICTS if verdict in verdicts}
+    return {verdict: verdicts.count(verdict) for verdict in OUTCOMES if verdict in verdicts}
 
 
 def reproduced(folders: Sequence[Path], store: Store | None) -> list[Result]:

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from bezoar._errors import BezoarError
 from bezoar._files import write_whole
+from bezoar.experiments._claims import Outcome
 
 #: The name of the file in the folder of a figure or table.
 SUMMARY = "summary.json"
@@ -17,9 +18,7 @@ SUMMARY = "summary.json"
 #: The version of summaries that this code writes and the newest that it reads.
 FORMAT: Literal[1] = 1
 
-Verdict = Literal["holds", "does not hold", "undecided"]
-
-VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 
 
 class _Part(BaseModel):
@@ -54,7 +53,7 @@ class JudgedClaim(_Part):
     """
 
     text: str
-    verdict: Verdict
+    verdict: Outcome
     measured: str
     margins: tuple[float, ...]
     resolution: float
