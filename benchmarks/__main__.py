@@ -1,15 +1,14 @@
 """``python -m benchmarks [NAME …] [--json]``: measure, and print each figure with its limit."""
 
 import json
-import platform
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
 from datetime import date
-from pathlib import Path
 
 from benchmarks import agents, long, start, steps
 from benchmarks._measure import Result
+from bezoar.experiments._provenance import machine
 
 BENCHMARKS: dict[str, Callable[[], Result]] = {
     "start": start.start,
@@ -39,7 +38,7 @@ def main() -> None:
     if "--json" in sys.argv:
         document = {
             "date": date.today().isoformat(),
-            "processor": _processor(),
+            "processor": machine()["processor"],
             "results": [asdict(result) for result in results],
         }
         print(json.dumps(document, indent=2))
@@ -54,14 +53,6 @@ def _print(result: Result) -> None:
         if row.detail:
             print(f"      {row.detail}")
     print(f"  command: make bench BENCHMARK={result.name}", flush=True)
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-        return next(line.split(":", 1)[1].strip() for line in lines if "model name" in line)
-    except (OSError, StopIteration):
-        return platform.processor()
 
 
 if __name__ == "__main__":
