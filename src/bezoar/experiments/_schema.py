@@ -10,7 +10,7 @@ from pydantic import PydanticSchemaGenerationError, PydanticUserError, TypeAdapt
 from bezoar._registry import options_of, summary_of
 from bezoar.experiments._grid import GROUP, LISTS
 from bezoar.experiments._known import CHOICES, known
-from bezoar.experiments._spec import RunSpec
+from bezoar.experiments._spec import RunSpec, option_text
 
 Schema = dict[str, Any]
 
@@ -99,10 +99,9 @@ def _choice(field: str) -> Schema:
 
 def _examples(name: str, make: Callable[..., Any]) -> list[str]:
     """The name with each of its options, as they are by default."""
-    defaults = options_of(make).items()
     return [
-        f"{name}:{option}={str(default).lower() if isinstance(default, bool) else default}"
-        for option, default in defaults
+        f"{name}:{option}={option_text(default)}"
+        for option, default in options_of(make).items()
         if isinstance(default, bool | int | float | str)
     ]
 

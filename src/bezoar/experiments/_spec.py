@@ -121,7 +121,10 @@ class RunSpec(BaseModel):
         default=Choice(name="inverse_sqrt"), description="The step size of every iteration."
     )
     weight_decay: float = Field(
-        default=0.0, ge=0, strict=True, description="The factor of the squared norm in the cost."
+        default=0.0,
+        ge=0,
+        strict=True,
+        description="How much of the model is added to its gradient.",
     )
     iterations: Count = Field(default=1000, description="How many iterations to train.")
     every: int = Field(
