@@ -23,7 +23,7 @@ DOCUMENT = {
     ],
 }
 
-VERDICTS = ("holds", "does not hold", "undecided")
+OUTCOMES = ("holds", "does not hold", "undecided")
 
 
 @pytest.fixture(scope="session")
@@ -82,7 +82,7 @@ def figure(folder, network, runs):
                 resolution=0.01,
                 paper="Section I",
             )
-            for verdict in VERDICTS
+            for verdict in OUTCOMES
         ),
         curves=tuple(
             Curve(key=run.key, panel=f"{network}, {run.spec.partition}", rule=rule_of(run))
