@@ -99,13 +99,18 @@ def reproduce(
 
 def _makers(iterations: int | None, workers: int | None) -> Mapping[str, Maker]:
     return {
-        "fig9": write_figure_9,
-        "fig10": write_figure_10,
-        "table1": write_table_1,
-        "table2": write_table_2,
+        "fig9": partial(_busily, write_figure_9),
+        "fig10": partial(_busily, write_figure_10),
+        "table1": partial(_busily, write_table_1),
+        "table2": partial(_busily, write_table_2),
         "theorems": partial(theorems, iterations=iterations, workers=workers),
         "contamination": partial(contamination, iterations=iterations, workers=workers),
     }
+
+
+def _busily(maker: Maker, folder: Path, command: str) -> Summary:
+    with busy(f"Making {folder.name}"):
+        return maker(folder, command)
 
 
 def _train(

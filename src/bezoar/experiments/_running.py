@@ -19,6 +19,9 @@ from bezoar.training import Checkpoint, Engine, History, Problem, Run, Workers
 #: Called with the number of iterations done, of all iterations, and the latest accuracies.
 Progress = Callable[[int, int, "list[float]"], Any]
 
+#: Called by an engine with the number of iterations done, and the latest metrics.
+Report = Callable[[int, dict[str, Tensor]], Any]
+
 #: Runs stepped together at the most: more would gain no speed, and stand to lose more at once.
 MOST_RUNS = 128
 
@@ -57,23 +60,29 @@ def run_all(
     histories: dict[int, History] = {}
     with Workers(workers) as pool:
         for places in groups:
-
-            def report(iteration: int, metrics: dict[str, Tensor], before: int = done) -> None:
-                if progress is not None:
-                    accuracy = metrics.get("accuracy")
-                    latest = [] if accuracy is None else accuracy.tolist()
-                    progress(before + iteration, total, latest)
-
             group = [specs[place] for place in places]
-            histories |= zip(places, train_group(group, pool, report), strict=True)
+            trained = train_group(group, pool, part_of(progress, done, total))
+            histories |= zip(places, trained, strict=True)
             done += group[0].iterations
     return [histories[place] for place in range(len(specs))]
+
+
+def part_of(progress: Progress | None, before: int, total: int) -> Report | None:
+    """What :meth:`Engine.train` tells of one of several trainings, as progress in all of them."""
+    if progress is None:
+        return None
+
+    def report(iteration: int, metrics: dict[str, Tensor]) -> None:
+        accuracy = metrics.get("accuracy")
+        progress(before + iteration, total, [] if accuracy is None else accuracy.tolist())
+
+    return report
 
 
 def train_group(
     specs: Sequence[RunSpec],
     workers: Workers,
-    progress: Callable[[int, dict[str, Tensor]], Any] | None = None,
+    progress: Report | None = None,
     start: Checkpoint | None = None,
     keep: Callable[[Checkpoint], Any] | None = None,
 ) -> list[History]:

@@ -8,6 +8,7 @@ import numpy as np
 from bezoar import aggregators, attacks, data, networks, theory
 from bezoar._registry import choose
 from bezoar._seeds import Branch, generator
+from bezoar.experiments._running import Progress, part_of
 from bezoar.experiments._verification import Verdict, reduced_mnist, verify
 from bezoar.networks import Network
 from bezoar.training import Engine, Horizon, Problem, Run, Workers, random_quadratics
@@ -55,6 +56,7 @@ def theorem_study(
     iterations: int = ITERATIONS,
     workers: int | None = None,
     clipping: float = CLIPPING,
+    progress: Progress | None = None,
 ) -> list[Checked]:
     """Hold every rule against its theorem, on several objectives and networks.
 
@@ -65,23 +67,25 @@ def theorem_study(
         iterations: ``K``.
         workers: how many threads; by default one a core.
         clipping: the threshold of CC and CG.
+        progress: called after every iteration.
     """
     wired = theorem_networks() if wired is None else wired
     flip = attacks.create("label_flip")
     runs = [Run(network, _rule(rule, clipping), flip) for network in wired for rule in rules]
     checked = []
-    for objective in objectives:
+    for place, objective in enumerate(objectives):
+        report = part_of(progress, place * iterations, len(objectives) * iterations)
         choose("objective", objective, OBJECTIVES)
         if objective == "quadratic":
             problem = Problem(None, None, iterations, 1, (), "float64")
-            verdicts = verify(problem, runs, random_quadratics(), workers=workers)
+            verdicts = verify(problem, runs, random_quadratics(), workers=workers, progress=report)
         else:
             dataset = reduced_mnist()
             rng = generator(0, Branch.PARTITION)
             deal = data.partition(objective)
             dealt = deal(dataset.train_labels, dataset.classes, wired[0].agents, rng)
             problem = Problem(dataset, dealt, iterations, 1, (), "float64")
-            verdicts = verify(problem, runs, workers=workers)
+            verdicts = verify(problem, runs, workers=workers, progress=report)
         checked += [Checked(objective, verdict) for verdict in verdicts]
     return checked
 
@@ -91,6 +95,7 @@ def consensus_exponents(
     rules: Sequence[str] = THEOREM_RULES,
     iterations: Sequence[int] = (64, 128, 256, 512),
     workers: int | None = None,
+    progress: Progress | None = None,
 ) -> dict[str, float]:
     """How the largest consensus error of a run falls with ``K`` when ``γ = 1/√K``.
 
@@ -102,6 +107,7 @@ def consensus_exponents(
         rules: of :data:`THEOREM_RULES`.
         iterations: the values of ``K``, at least two.
         workers: how many threads; by default one a core.
+        progress: called after every iteration.
 
     Returns:
         For each rule the slope of the logarithm of the error over that of ``K``.
@@ -113,7 +119,8 @@ def consensus_exponents(
             clipping = CLIPPING * (ITERATIONS / total) ** 0.5
             runs = [Run(network, _rule(rule, clipping), flip, Horizon()) for rule in rules]
             problem = Problem(None, None, total, 1, ("consensus_error",), "float64")
-            histories = Engine(problem, runs, pool, random_quadratics()).train()
+            report = part_of(progress, sum(iterations[:place]), sum(iterations))
+            histories = Engine(problem, runs, pool, random_quadratics()).train(report)
             largest[place] = [history["consensus_error"].max() for history in histories]
     slopes = np.polyfit(np.log(iterations), np.log(largest), 1)[0]
     return dict(zip(rules, slopes.tolist(), strict=True))

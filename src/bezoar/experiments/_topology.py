@@ -16,6 +16,7 @@ import numpy as np
 
 from bezoar import aggregators, attacks, theory
 from bezoar._errors import BezoarError
+from bezoar.experiments._running import Progress, part_of
 from bezoar.networks import Network
 from bezoar.training import Constant, Engine, Problem, QuadraticCosts, Run, Workers
 
@@ -65,7 +66,10 @@ class TopologyStudy:
 
 
 def topology_study(
-    rules: Sequence[str] = RULES, iterations: int = 800, workers: int | None = None
+    rules: Sequence[str] = RULES,
+    iterations: int = 800,
+    workers: int | None = None,
+    progress: Progress | None = None,
 ) -> TopologyStudy:
     """The weighted mean's learning error follows ``δ²``, the robust rules' follows ``δ_max``.
 
@@ -84,10 +88,12 @@ def topology_study(
         rules: the rules to compare.
         iterations: ``K``; the start is forgotten after a few hundred.
         workers: how many threads; by default one a core.
+        progress: called after every iteration.
     """
     dense_to_sparse = [block_network(heard=heard) for heard in (15, 9, 5, 3)]
     few_to_many = [block_network(poisoned=poisoned, heard=15) for poisoned in (3, 5, 9)]
-    found = learning_errors([*few_to_many, *dense_to_sparse], rules, iterations, workers)
+    networks = [*few_to_many, *dense_to_sparse]
+    found = learning_errors(networks, rules, iterations, workers, progress)
     # The densest of the first row is the most poisoned of the second.
     split = len(few_to_many) * len(rules)
     return TopologyStudy(found[split:], found[: split + len(rules)])
@@ -128,8 +134,16 @@ def learning_errors(
     rules: Sequence[str] = RULES,
     iterations: int = 800,
     workers: int | None = None,
+    progress: Progress | None = None,
 ) -> tuple[LearningError, ...]:
     """The learning errors of rules on networks made by :func:`block_network`.
+
+    Args:
+        networks: the networks.
+        rules: the rules.
+        iterations: ``K``.
+        workers: how many threads; by default one a core.
+        progress: called after every iteration.
 
     Returns:
         One for each network and rule, rules within networks.
@@ -139,7 +153,9 @@ def learning_errors(
     flip, schedule = attacks.create("label_flip"), Constant(STEP)
     errors: dict[tuple[int, int], tuple[float, float]] = {}
     with Workers(workers) as pool, pool.alone():
-        for agents in sorted({network.agents for network in networks}):
+        sizes = sorted({network.agents for network in networks})
+        for before, agents in enumerate(sizes):
+            report = part_of(progress, before * iterations, len(sizes) * iterations)
             cells = [
                 (place, number)
                 for place, network in enumerate(networks)
@@ -153,7 +169,7 @@ def learning_errors(
             ]
             instance = {id(run): at % 2 for at, run in enumerate(runs)}
             engine = Engine(problem, runs, pool, partial(_costs, instance=instance))
-            last = [float(history["gradient_norm"][-1]) for history in engine.train()]
+            last = [float(history["gradient_norm"][-1]) for history in engine.train(report)]
             errors |= dict(zip(cells, zip(last[::2], last[1::2], strict=True), strict=True))
     rates = [theory.contamination(network) for network in networks]
     return tuple(

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from bezoar import data, theory
 from bezoar._errors import BezoarError
+from bezoar.experiments._running import Report
 from bezoar.networks import Network
 from bezoar.training import Engine, Horizon, LocalCosts, Problem, QuadraticCosts, Run, Workers
 
@@ -106,6 +107,7 @@ def verify(
     workers: int | None = None,
     smoothness: float | None = None,
     initial_gap: float | None = None,
+    progress: Report | None = None,
 ) -> list[Verdict]:
     """Train runs with the theorems' step size ``γ = 1/√K`` and compare them with the theorems.
 
@@ -130,6 +132,7 @@ def verify(
         workers: how many threads; by default one a core.
         smoothness: ``L``, for local costs that do not know it.
         initial_gap: ``f(x⁰) − f*`` or more, for local costs that do not know it.
+        progress: as for :meth:`Engine.train`.
 
     Returns:
         One verdict a run, in their order.
@@ -142,7 +145,7 @@ def verify(
         engine = Engine(problem, timed, pool, make_costs)
         lipschitz = smoothness if smoothness is not None else _smoothness(engine.costs, problem)
         watch = _Watch(engine, lipschitz)
-        histories = engine.train(observe=watch.observe)
+        histories = engine.train(progress, watch.observe)
         watch.finish()
     verdicts = []
     gap_of = _InitialGap(engine.costs, problem)
