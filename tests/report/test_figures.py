@@ -17,6 +17,13 @@ NETWORKS = [
     networks.torus(3, 5),
     networks.erdos_renyi(30, 0.2),
     networks.random_regular(150, 4),
+    networks.lower_bound(60, 40),
+    # A file may have the name of a network without being one.
+    *(
+        networks.Network(other.graph, other.poisoned, name=name)
+        for name in ("two_castle", "line", "fan", "star", "torus", "lower_bound")
+        for other in (networks.line(2), networks.star(7), networks.line(13, (4, 5)))
+    ),
 ]
 
 

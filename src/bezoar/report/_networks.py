@@ -126,8 +126,8 @@ def _star(network: Network) -> Positions:
 
 def _torus(network: Network) -> Positions:
     """The grid, rows of it shifted a little so that the wrapped links show."""
-    columns = int(next(v for v in network.neighbours(0)[1:] if v > 1) + 1)
-    if network.agents % columns:
+    columns = next((v + 1 for v in network.neighbours(0)[1:] if v > 1), 1)
+    if columns == 1 or network.agents % columns:
         return _circle(range(network.agents))
     return {
         agent: np.array([agent % columns + 0.15 * (agent // columns % 2), -(agent // columns)])
@@ -140,10 +140,12 @@ def _lower_bound(network: Network) -> Positions:
     inner = _circle(network.regular)
     outer = {}
     taken: list[float] = []
+    apart = min(0.25, np.pi / (2 * max(1, len(network.poisoned))))  # there is room for all
     for agent in network.poisoned:
-        pull = sum((inner[v] for v in network.neighbours(agent)), np.zeros(2))
+        regular = (v for v in network.neighbours(agent) if v in inner)
+        pull = sum((inner[v] for v in regular), np.zeros(2))
         angle = float(np.arctan2(pull[1], pull[0])) if np.linalg.norm(pull) > 1e-6 else 0.0
-        while any(abs(np.angle(np.exp(1j * (angle - other)))) < 0.25 for other in taken):
+        while any(abs(np.angle(np.exp(1j * (angle - other)))) < apart for other in taken):
             angle += 0.3
         taken.append(angle)
         outer[agent] = 1.9 * np.array([np.cos(angle), np.sin(angle)])
