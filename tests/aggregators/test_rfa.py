@@ -95,7 +95,8 @@ def test_three_inputs(corners, needle):
     assert found <= min(best, at_corner) * (1 + 1e-6)
 
 
-def test_an_equilateral_triangle_has_its_centre():
-    corners = np.eye(3)
+def test_a_triangle_has_its_fermat_point():
+    """From there every corner is seen at 120° from the others; the mean would be at (0, 1)."""
+    corners = np.array([[-1.0, 0.0], [1.0, 0.0], [0.0, 3.0]])
     found = apply(RFA(), corners, networks.line(3, poisoned=()))[1]
-    assert np.allclose(found, 1 / 3, rtol=1e-12)
+    assert np.allclose(found, [0, 1 / np.sqrt(3)], rtol=1e-12, atol=1e-12)

@@ -55,12 +55,13 @@ def test_coordinates_may_be_taken_in_turns(monkeypatch, name, kind):
     """Models and shares are the same, whatever the length of a turn."""
     sent = messages(2, 1_000).to(kind)
     exchange = aggregators.Exchange(aggregators.create(name), [NETWORK])
-    whole = exchange.step(sent, share=True)
+    whole, unasked = exchange.step(sent, share=True), exchange(sent)
     monkeypatch.setattr(_gram, "SPAN", 300)  # turns of 300, 300, 300 and 100
     exchange = aggregators.Exchange(aggregators.create(name), [NETWORK])
     parts = exchange.step(sent, share=True)
     assert torch.equal(whole[0], parts[0])
     assert torch.allclose(whole[1], parts[1], rtol=1e-12)
+    assert torch.allclose(unasked, exchange(sent), rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("agents", [12, 13, 40])
