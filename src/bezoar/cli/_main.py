@@ -7,6 +7,7 @@ from typing import Annotated, Any, Optional
 import typer
 
 from bezoar.cli import _runs_commands
+from bezoar.cli._options import Json, Poisoned
 
 app = typer.Typer(
     name="bezoar",
@@ -19,7 +20,6 @@ app = typer.Typer(
 
 app.add_typer(_runs_commands.app, name="runs")
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 Workers = Annotated[
     Optional[int],  # noqa: UP045 - typer reads this form
     typer.Option(min=1, help="Threads; results do not depend on it. Default: one a core."),
@@ -39,10 +39,7 @@ def run(
         typer.Argument(help="A TOML file with the fields of a run; options replace its fields."),
     ] = None,
     network: Annotated[Optional[str], choice("networks")] = None,  # noqa: UP045
-    poisoned: Annotated[
-        Optional[str],  # noqa: UP045
-        typer.Option(help="How many agents, or which (3,5 or 3,), or none.", show_default=False),
-    ] = None,
+    poisoned: Poisoned = None,
     aggregator: Annotated[
         Optional[list[str]],  # noqa: UP045
         typer.Option(
@@ -158,10 +155,7 @@ def report(
 @app.command()
 def show(
     network: Annotated[Optional[str], choice("networks")] = None,  # noqa: UP045
-    poisoned: Annotated[
-        Optional[str],  # noqa: UP045
-        typer.Option(help="How many agents, or which (3,5 or 3,), or none.", show_default=False),
-    ] = None,
+    poisoned: Poisoned = None,
     partition: Annotated[Optional[str], choice("partitions")] = None,  # noqa: UP045
     seed: Annotated[int, typer.Option(min=0)] = 0,
     plot: Annotated[
@@ -180,10 +174,7 @@ def show(
 @app.command()
 def theory(
     network: Annotated[str, choice("networks")] = "two_castle",
-    poisoned: Annotated[
-        Optional[str],  # noqa: UP045
-        typer.Option(help="How many agents, or which (3,5 or 3,), or none.", show_default=False),
-    ] = None,
+    poisoned: Poisoned = None,
     aggregator: Annotated[
         Optional[list[str]],  # noqa: UP045
         typer.Option(

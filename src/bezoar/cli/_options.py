@@ -2,8 +2,17 @@
 
 import os
 from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
 
 from bezoar._errors import BezoarError
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+Poisoned = Annotated[
+    Optional[str],  # noqa: UP045 - typer reads this form
+    typer.Option(help="How many agents, or which (3,5 or 3,), or none.", show_default=False),
+]
 
 PICTURES = (".png", ".pdf", ".svg")
 

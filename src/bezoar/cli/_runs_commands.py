@@ -6,6 +6,8 @@ from typing import Annotated, Any, Optional
 import typer
 from typer.core import TyperGroup
 
+from bezoar.cli._options import Json
+
 
 class _ListByDefault(TyperGroup):
     """``bezoar runs …`` is ``bezoar runs list …`` unless another command is named."""
@@ -25,7 +27,6 @@ app = typer.Typer(
 StorePath = Annotated[
     Path, typer.Argument(help="The store, or the folder of results that holds it.")
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 DEFAULT_STORE = Path("results/store")
 
 

@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from bezoar import theory
 from bezoar._errors import BezoarError
+from bezoar._numbers import count
 from bezoar.experiments import RunSpec, network_of
 from bezoar.networks import Network
 from bezoar.report._networks import NUMBERED, Positions, agent_positions
@@ -84,11 +85,8 @@ def _theory(network: Network, mixing: str) -> dict[str, Any]:
 
 def describe(network: Network) -> str:
     """Agents, links and who is poisoned, in words."""
-    links = network.adjacency.nnz // 2
-    return (
-        f"{network.agents} agents, {links} {'link' if links == 1 else 'links'}; poisoned: "
-        f"{listed(network.poisoned)}"
-    )
+    agents, links = count(network.agents, "agent"), count(network.adjacency.nnz // 2, "link")
+    return f"{agents}, {links}; poisoned: {listed(network.poisoned)}"
 
 
 def listed(agents: Iterable[int]) -> str:
