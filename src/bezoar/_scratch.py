@@ -18,6 +18,7 @@ def scratch(name: str, shape: tuple[int, ...], dtype: torch.dtype, device: torch
     size = prod(shape)
     held: Tensor | None = getattr(_kept, key, None)
     if held is None or held.numel() < size:
-        held = torch.empty(size, dtype=dtype, device=device)
+        with torch.inference_mode(False):  # it may be written to in any mode
+            held = torch.empty(size, dtype=dtype, device=device)
         setattr(_kept, key, held)
     return held[:size].view(shape)

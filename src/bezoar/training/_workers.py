@@ -1,8 +1,9 @@
 """Threads that share the work of a step."""
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from types import TracebackType
 from typing import TypeVar
@@ -19,7 +20,7 @@ def available_cores() -> int:
 
 
 class Workers:
-    """Threads that run one piece of a step each, with torch at one thread inside.
+    """Threads that run one piece of a step each, the caller's among them, with torch at one thread.
 
     Splitting a step between whole pieces (agents, rules) loses less to waiting than splitting
     every operation, and a piece is computed in the same way whoever does it: results do not
@@ -28,13 +29,36 @@ class Workers:
 
     def __init__(self, count: int | None = None) -> None:
         self.count = count or available_cores()
-        self._pool = ThreadPoolExecutor(
-            self.count, "bezoar", initializer=torch.set_num_threads, initargs=(1,)
+        # The caller works too: it is awake and has the data at hand.
+        self._others = ThreadPoolExecutor(
+            max(1, self.count - 1), "bezoar", initializer=torch.set_num_threads, initargs=(1,)
         )
 
     def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
-        """``work`` on every item, results in order; the first error is raised."""
-        return list(self._pool.map(work, items))
+        """``work`` on every item, results in order; if there are errors, one of them is raised."""
+        pieces = list(items)
+        results: dict[int, Result] = {}
+        left = iter(enumerate(pieces))
+
+        def take() -> None:
+            try:
+                for place, piece in left:
+                    results[place] = work(piece)
+            finally:  # after an error nobody takes more
+                deque(left, maxlen=0)
+
+        helpers = min(self.count, len(pieces)) - 1
+        others = [self._others.submit(take) for _ in range(helpers)]
+        try:
+            with self.alone():
+                take()
+        finally:
+            # Who has not begun by now is not needed.
+            begun = [other for other in others if not other.cancel()]
+            wait(begun)
+        for other in begun:
+            other.result()
+        return [results[place] for place in range(len(pieces))]
 
     @contextmanager
     def alone(self) -> Iterator[None]:
@@ -51,7 +75,7 @@ class Workers:
 
     def close(self) -> None:
         """End the threads."""
-        self._pool.shutdown()
+        self._others.shutdown()
 
     def __enter__(self) -> "Workers":
         return self
