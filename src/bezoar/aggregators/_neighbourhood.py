@@ -74,6 +74,11 @@ class Neighbourhood:
         products = (self.gram @ difference.unsqueeze(-1)).squeeze(-1)
         return (products * difference).sum(-1, keepdim=True).clamp_(min=0).sqrt_()
 
+    def sizes(self) -> Tensor:
+        """``[..., m]`` how far from the reference the inputs are."""
+        assert self.gram is not None
+        return self.gram.diagonal(dim1=-2, dim2=-1).sqrt()
+
     def squared_distances(self) -> Tensor:
         """``[..., m, m]`` squared distances between the inputs."""
         assert self.gram is not None

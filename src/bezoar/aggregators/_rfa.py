@@ -24,6 +24,9 @@ SHARP = 1e-4
 #: of their squared distances.
 CLEAR = 1e-6
 
+#: The smoothing changes nothing where every input's closeness is below this share of its inverse.
+BARELY = 1 - 1e-9
+
 #: A Newton step must lower the sum of distances by this share: of medians that are not unique,
 #: as of two inputs, Weiszfeld's is meant.
 GAIN = 1e-13
@@ -69,85 +72,85 @@ class RFA(WeightedAggregator):
         )
         both = usable.unsqueeze(-1) & usable.unsqueeze(-2)
         squared = neighbourhood.squared_distances()
-        reach = _reach_of_half(squared.masked_fill(~both, torch.inf), usable)
-        agreed = _agreed(neighbourhood, reach)
-        known = agreed.to(torch.float64)
+        reach = _reach_of_half(squared, both, usable)
+        inputs = _median_inputs(neighbourhood, squared, both)
+        if self.smoothing > SHARP:
+            inputs &= reach <= ROUNDING * neighbourhood.sizes()
+        known = inputs.to(torch.float64)
+        done = inputs.any(-1, keepdim=True)
         if self.smoothing <= SHARP:
-            nobody = ~agreed.any(-1, keepdim=True)
-            median = (_median_inputs(neighbourhood, squared, both) & nobody).to(torch.float64)
-            between = _median_of_three(squared * both, usable)
-            alone = nobody & ~median.any(-1, keepdim=True)
-            known = known + median + between * alone
-        certain = known.any(-1, keepdim=True)
+            known = torch.where(done, known, _median_of_three(squared * both, usable))
+            done = known.any(-1, keepdim=True)
         typical = reach.amin(-1, keepdim=True)
         final = self.smoothing * typical
         ones = usable.to(torch.float64)
         place = normalised(ones)
+        weights = torch.where(done, normalised(known), place)
         distances = neighbourhood.squared_distances_to(place).sqrt_()
         coarse = distances.mul(ones).amax(-1, keepdim=True)
-        weights, done = torch.where(certain, normalised(known), place), certain
         for step in range(self.iterations):
+            if bool(done.all()):
+                break
             coarse = torch.maximum(coarse / 32, final)
             closeness = ones / torch.maximum(distances, coarse)
             new = normalised(closeness)
             # Who is done stays, however long others beside it take.
             weights = torch.where(done, weights, new)
-            distances = neighbourhood.squared_distances_to(new).sqrt_()
-            if step % 2 and usable.shape[-1] <= NEWTON:
-                jump = _newton_step(neighbourhood, place, closeness, coarse)
-                landing = neighbourhood.squared_distances_to(jump).sqrt_()
-                sums = [(part * ones).sum(-1, keepdim=True) for part in (landing, distances)]
-                lower = sums[0] < sums[1] * (1 - GAIN)
+            if step == 0 or usable.shape[-1] > NEWTON:
+                distances = neighbourhood.squared_distances_to(new).sqrt_()
+            else:
+                jump = _newton_step(squared, distances, place, closeness, coarse)
+                tried = neighbourhood.squared_distances_to(torch.stack([new, jump])).sqrt_()
+                sums = (tried * ones).sum(-1, keepdim=True)
+                lower = sums[1] < sums[0] * (1 - GAIN)
                 new = torch.where(lower, jump, new)
-                distances = torch.where(lower, landing, distances)
-            if step >= 4:
+                distances = torch.where(lower, tried[1], tried[0])
+            if step > 1:
                 settled = neighbourhood.length(new - place) <= self.tolerance * typical
-                done = done | (settled & (coarse <= final))
-                if bool(done.all()):
-                    break
+                smoothed = (closeness * coarse > BARELY).any(-1, keepdim=True) & (coarse > final)
+                done = done | (settled & ~smoothed)
             place = new
         return weights
 
 
 def _newton_step(
-    neighbourhood: Neighbourhood, place: Tensor, closeness: Tensor, smoothing: Tensor
+    squared: Tensor, distances: Tensor, place: Tensor, closeness: Tensor, smoothing: Tensor
 ) -> Tensor:
     """``[..., m]`` where Newton's method goes from ``place``, as weights that sum to one.
 
     With ``b_v = s − y_v`` and ``c_v`` the closeness, the gradient of the sum of distances is
     ``Σ c_v b_v`` and its Hessian ``Σ c_v I − Σ c_v³ b_v b_vᵀ``, the last only over inputs beyond
     the smoothing. The step lies in the span of the ``b_v``, so it takes as many unknowns as there
-    are inputs.
+    are inputs. ``2 b_uᵀ b_v`` is ``‖b_u‖² + ‖b_v‖² − ‖y_u − y_v‖²``.
     """
-    assert neighbourhood.gram is not None
-    products = (neighbourhood.gram @ place.unsqueeze(-1)).squeeze(-1)
-    norm = (products * place).sum(-1, keepdim=True).unsqueeze(-1)
-    about = neighbourhood.gram - products.unsqueeze(-1) - products.unsqueeze(-2) + norm
+    away = distances.square()
+    about = away.unsqueeze(-1) + away.unsqueeze(-2) - squared
     beyond = closeness * smoothing < 1
-    system = (beyond * closeness**3).unsqueeze(-1) * about
-    system = torch.diag_embed(closeness.sum(-1, keepdim=True).expand_as(closeness)) - system
-    step, _ = torch.linalg.solve_ex(system, -closeness)
+    system = about.mul_((closeness**3).mul_(beyond).unsqueeze(-1))
+    system.diagonal(dim1=-2, dim2=-1).sub_(closeness.sum(-1, keepdim=True), alpha=2)
+    step, _ = torch.linalg.solve_ex(system, 2 * closeness)
     jump: Tensor = place * (1 + step.sum(-1, keepdim=True)) - step
     return jump
 
 
-def _reach_of_half(squared: Tensor, usable: Tensor) -> Tensor:
+def _reach_of_half(squared: Tensor, both: Tensor, usable: Tensor) -> Tensor:
     """``[..., m]`` how far from each input one must go to meet more than half of all.
 
     Args:
-        squared: ``[..., m, m]`` squared distances, infinite where not usable.
+        squared: ``[..., m, m]`` squared distances.
+        both: ``[..., m, m]`` whether both are usable.
         usable: ``[..., m]`` which inputs are.
     """
-    ordered = squared.sort(-1).values
+    ordered = squared.masked_fill(~both, torch.inf).sort(-1).values
     half = (usable.sum(-1, keepdim=True) // 2).unsqueeze(-1).expand(*usable.shape, 1)
     return ordered.gather(-1, half).squeeze(-1).masked_fill_(~usable, torch.inf).sqrt_()
 
 
 def _median_inputs(neighbourhood: Neighbourhood, squared: Tensor, both: Tensor) -> Tensor:
-    """``[..., m]`` the input that is itself the median, and the only one.
+    """``[..., m]`` the inputs that are themselves the median, and the only one.
 
-    It is, when the unit vectors towards all others, added up, are shorter than the number of
-    inputs equal to it.
+    They are, when the unit vectors towards all others, added up, are shorter than the number of
+    inputs equal to them; so they are when more than half of all are equal, but for rounding.
 
     Args:
         neighbourhood: the inputs.
@@ -155,14 +158,13 @@ def _median_inputs(neighbourhood: Neighbourhood, squared: Tensor, both: Tensor) 
         both: ``[..., m, m]`` whether both are usable.
     """
     assert neighbourhood.gram is not None
-    distances = squared.sqrt()
-    size = neighbourhood.gram.diagonal(dim1=-2, dim2=-1).sqrt()
-    equal = distances <= ROUNDING * size.unsqueeze(-1)
-    pulls = (1 / distances).masked_fill_(equal | ~both, 0)
-    pulls = pulls - torch.diag_embed(pulls.sum(-1))
-    length = ((pulls @ neighbourhood.gram) * pulls).sum(-1).clamp_(min=0).sqrt_()
+    limit = (ROUNDING * neighbourhood.sizes()).square_().unsqueeze(-1)
+    equal = squared <= limit
+    pulls = squared.rsqrt().masked_fill_(equal | ~both, 0)
+    pulls.diagonal(dim1=-2, dim2=-1).sub_(pulls.sum(-1))
+    length = ((pulls @ neighbourhood.gram) * pulls).sum(-1)
     usable = both.diagonal(dim1=-2, dim2=-1)
-    return (length < (equal & both).sum(-1) - ROUNDING) & usable
+    return (length < ((equal & both).sum(-1) - ROUNDING).square_()) & usable
 
 
 def _median_of_three(squared: Tensor, usable: Tensor) -> Tensor:
@@ -184,13 +186,3 @@ def _median_of_three(squared: Tensor, usable: Tensor) -> Tensor:
     told = ((angles > CLEAR * total) & (area > CLEAR * total)) | ~usable
     told = told.all(-1, keepdim=True) & (usable.sum(-1, keepdim=True) == 3)
     return (1 / angles).masked_fill_(~(usable & told), 0)
-
-
-def _agreed(neighbourhood: Neighbourhood, reach: Tensor) -> Tensor:
-    """``[..., m]`` the inputs that more than half of all are equal to, but for rounding.
-
-    Then the median is theirs, and the iteration towards it would take long.
-    """
-    assert neighbourhood.gram is not None
-    size = neighbourhood.gram.diagonal(dim1=-2, dim2=-1).sqrt()
-    return reach <= ROUNDING * size
