@@ -75,23 +75,26 @@ class Ranking:
                 total = _totals(here, messages[..., start : start + width], self._links)
                 if _drop_extremes(here, total, drops, part):
                     continue
-            if not torch.isfinite(values.sum()):
+            finite = bool(torch.isfinite(values.sum()))
+            if not finite:
                 values.nan_to_num_(torch.inf, torch.inf, -torch.inf)
-            values = values.index_fill_(0, self._padding, torch.inf)
+            # The padding comes last; unless there are infinities, zero times it is zero.
+            last = torch.finfo(values.dtype).max if finite else torch.inf
+            values = values.index_fill_(0, self._padding, last)
             values = values.view(self._slots, *part.shape)
             ordered = sort_ends(list(values.clone() if share else values), self._low, self._high)
-            self._average(ordered, part)
+            self._average(ordered, part, finite)
             if share:
                 given += self._poison_share(values, ordered)
         return given / length if share else None
 
-    def _average(self, ordered: list[Tensor], out: Tensor) -> None:
+    def _average(self, ordered: list[Tensor], out: Tensor, finite: bool) -> None:
         """``Σ_r ranks[:, r] · ordered[r]`` over ``[runs, seats, D]``, unused ranks left out."""
         out.zero_()
         weights = self._ranks.to(out.dtype).unsqueeze(-1)
         for rank, values in enumerate(ordered):
             weight = weights[:, rank]
-            if self._used[rank] == self._seated:
+            if self._used[rank] == self._seated or (finite and self._used[rank]):
                 out.addcmul_(values, weight)
             elif self._used[rank]:  # zero times infinity must not count
                 out += (values * weight).masked_fill_(weight == 0, 0)

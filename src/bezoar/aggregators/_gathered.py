@@ -32,12 +32,15 @@ def head_products(head: Tensor, finite: Tensor) -> tuple[Tensor, Tensor]:
     gone = ~finite
     if bool(gone.any()):
         rows.masked_fill_(gone[..., None, :, None], 0)
-    raw = rows @ rows.mT
     stride = max(1, head.shape[-1] * head.shape[-2] // SAMPLE)
     sample = head[..., ::stride].flatten(-2).masked_fill(gone.unsqueeze(-1), torch.nan)
     reference = central_input(sample).unsqueeze(-3)
-    rows -= rows.gather(-2, reference.expand(*rows.shape[:-2], 1, rows.shape[-1]))
-    return raw, rows @ rows.mT
+    middle = rows.gather(-2, reference.expand(*rows.shape[:-2], 1, rows.shape[-1]))
+    rows -= middle
+    centred = rows @ rows.mT
+    # (r + a)ᵀ (r + b) = aᵀb + rᵀa + rᵀb + rᵀr
+    along = rows @ middle.mT
+    return centred + along + along.mT + middle @ middle.mT, centred
 
 
 def combine_gathered(

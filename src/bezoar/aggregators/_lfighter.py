@@ -106,30 +106,32 @@ def _two_means(neighbourhood: Neighbourhood, distances: Tensor) -> Tensor:
 def _best_split(present: Tensor, distances: Tensor) -> Tensor:
     """Of all splits the one with the smallest sum of squared distances to the means.
 
-    A cluster's sum is half its pairwise squared distances over its size. The pairs outside a
-    cluster are all pairs, less twice those that start inside, plus those inside.
+    A cluster's sum is its pairwise squared distances, each pair once, over its size.
     """
-    finite = present.to(torch.float64)
-    splits, members, pairs = (table.to(distances.device) for table in _splits(distances.shape[-1]))
-    inside = distances.flatten(-2) @ pairs.T
-    starting = distances.sum(-1) @ members.T
-    outside = distances.sum((-1, -2)).unsqueeze(-1) - 2 * starting + inside
-    size = finite @ members.T
-    others = finite.sum(-1, keepdim=True) - size
-    cost = inside / size.clamp(min=1) + outside.clamp_(min=0) / others.clamp(min=1)
-    cost = cost.masked_fill_((size == 0) | (others == 0), torch.inf)
+    splits, members, upper, pairs = _splits(distances.shape[-1], distances.device)
+    inside = distances.flatten(-2).index_select(-1, upper) @ pairs
+    size = present.to(torch.float64) @ members
+    sums = inside.div_(size).masked_fill_(size == 0, torch.inf)
+    cost = sums.unflatten(-1, (2, -1)).sum(-2)
     best = cost.amin(-1, keepdim=True)
     chosen = (cost <= best * (1 + TIE)).to(torch.uint8).argmax(-1)
     return splits[chosen]
 
 
 @cache
-def _splits(inputs: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Every split in two, slot 0 always in: as a mask, as numbers, and over pairs of inputs."""
-    codes = torch.arange(2 ** (inputs - 1)) << 1
-    splits = ((codes.unsqueeze(-1) >> torch.arange(inputs)) & 1 == 0).contiguous()
-    members = splits.to(torch.float64)
-    return splits, members, (members.unsqueeze(-1) * members.unsqueeze(-2)).flatten(1)
+def _splits(inputs: int, device: torch.device) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Every split in two, slot 0 always in the first part.
+
+    Returns:
+        The first parts ``[splits, inputs]``, as a mask; the members ``[inputs, 2 · splits]`` of
+        the first and then of the second parts, as numbers; where in ``[inputs · inputs]`` each
+        pair is once; and how many of a pair's inputs' pairs are in the parts, one or none.
+    """
+    codes = torch.arange(2 ** (inputs - 1), device=device) << 1
+    splits = (codes.unsqueeze(-1) >> torch.arange(inputs, device=device)) & 1 == 0
+    members = torch.cat([splits, ~splits]).T.to(torch.float64)
+    first, second = torch.triu_indices(inputs, inputs, 1, device=device)
+    return splits, members, first * inputs + second, members[first] * members[second]
 
 
 def _lloyd(neighbourhood: Neighbourhood, distances: Tensor) -> Tensor:
