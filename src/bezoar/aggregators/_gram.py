@@ -105,7 +105,9 @@ def central_input(values: Tensor) -> Tensor:
     """
     stride = max(1, values.shape[-1] // SAMPLE)
     sample = values[..., ::stride][..., :SAMPLE].to(torch.float64)
-    sample = sample.masked_fill_(sample.isinf(), torch.nan)
-    median = sample.mT.nanmedian(-1).values.unsqueeze(-2)
+    known = sample.isfinite()
+    ordered = sample.masked_fill_(~known, torch.nan).sort(-2).values  # NaN comes last
+    middle = (known.sum(-2, keepdim=True) - 1).clamp_(min=0) // 2
+    median = ordered.gather(-2, middle)
     apart = (sample - median).abs_().amax(-1)
     return apart.nan_to_num_(nan=torch.inf).argmin(-1)[..., None, None]
