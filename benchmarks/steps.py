@@ -1,13 +1,12 @@
 """Steps of training: against the bare matrix products, one by one, with metrics."""
 
-from collections.abc import Callable
-from typing import Any
+import time
 
 from benchmarks._measure import Result, Row, interleaved, milliseconds, ratio
 from benchmarks._settings import best_products, mnist_engine, paper_runs, stepper
 from bezoar import aggregators, attacks
 from bezoar.experiments import SETTINGS, network_of
-from bezoar.training import METRICS, Run, Workers
+from bezoar.training import METRICS, Engine, Run, Workers
 
 SAMPLES = 60_000
 
@@ -42,29 +41,18 @@ def single() -> Result:
 def share() -> Result:
     """Aggregation's part of a fused step."""
     with Workers() as workers:
-        engine = mnist_engine(paper_runs(), workers)
-        step = stepper(engine)
-        for _ in range(3):
-            step()
-        models = engine.start().models.normal_(std=0.01)
-        sides: dict[str, Callable[[], Any]] = {
-            "aggregation": lambda: engine.aggregate(models.clone()),
-            "copy": models.clone,
-            "step": step,
-        }
-        seconds = interleaved(sides)
-    part = [(a - c) for a, c in zip(seconds["aggregation"], seconds["copy"], strict=True)]
-    seconds["aggregation"] = part
+        seconds = _halves(mnist_engine(paper_runs(), workers))
     return Result(
         "share",
-        "aggregation of all nine rules ÷ one step of 27 runs",
+        "aggregation of all nine rules ÷ the steps of 27 runs that it is part of",
         [
             Row(
                 "aggregation ÷ step",
                 100 * ratio(seconds, "aggregation", "step"),
                 5,
                 "%",
-                f"{milliseconds(part):.1f} of {milliseconds(seconds['step']):.0f} ms",
+                f"{milliseconds(seconds['aggregation']):.1f} of "
+                f"{milliseconds(seconds['step']):.0f} ms",
             )
         ],
     )
@@ -82,15 +70,10 @@ def demo() -> Result:
             for cell in SETTINGS["fig1"].cells()
         ]
         engine = mnist_engine(runs, workers)
+        parts = _halves(engine)
         together = stepper(engine)
         alone = [stepper(mnist_engine([run], workers)) for run in runs]
-        models = engine.start().models
-        sides = {
-            "gradients": lambda: engine.local_updates(models, 1),
-            "aggregation": lambda: engine.aggregate(models.clone()),
-            "together": together,
-            "alone": lambda: [step() for step in alone],
-        }
+        sides = {"together": together, "alone": lambda: [step() for step in alone]}
         seconds = interleaved(sides, rounds=7, warm=1)
     return Result(
         "demo",
@@ -98,11 +81,11 @@ def demo() -> Result:
         [
             Row(
                 "aggregation ÷ gradients",
-                100 * ratio(seconds, "aggregation", "gradients"),
+                100 * ratio(parts, "aggregation", "gradients"),
                 10,
                 "%",
-                f"{milliseconds(seconds['aggregation']):.1f} of "
-                f"{milliseconds(seconds['gradients']):.0f} ms",
+                f"{milliseconds(parts['aggregation']):.1f} of "
+                f"{milliseconds(parts['gradients']):.0f} ms",
             ),
             Row(
                 "all together ÷ one by one",
@@ -144,6 +127,23 @@ def metrics() -> Result:
             )
         ],
     )
+
+
+def _halves(engine: Engine, rounds: int = 25, warm: int = 3) -> dict[str, list[float]]:
+    """Seconds of the two halves of each of some steps, and of the whole."""
+    models = engine.start().models
+    seconds: dict[str, list[float]] = {"gradients": [], "aggregation": [], "step": []}
+    for iteration in range(1, warm + rounds + 1):
+        start = time.perf_counter()
+        engine.local_updates(models, iteration)
+        middle = time.perf_counter()
+        models, _ = engine.aggregate(models)
+        end = time.perf_counter()
+        if iteration > warm:
+            seconds["gradients"].append(middle - start)
+            seconds["aggregation"].append(end - middle)
+            seconds["step"].append(end - start)
+    return seconds
 
 
 def _over_products(what: str, seconds: dict[str, list[float]], limit: float, runs: int) -> Row:
