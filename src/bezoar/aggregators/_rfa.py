@@ -88,14 +88,16 @@ class RFA(WeightedAggregator):
         weights = torch.where(done, normalised(known), place)
         distances = neighbourhood.squared_distances_to(place).sqrt_()
         coarse = distances.mul(ones).amax(-1, keepdim=True)
+        settled = torch.zeros_like(done)
         for step in range(self.iterations):
-            if bool(done.all()):
-                break
             coarse = torch.maximum(coarse / 32, final)
             closeness = ones / torch.maximum(distances, coarse)
             new = normalised(closeness)
             # Who is done stays, however long others beside it take.
             weights = torch.where(done, weights, new)
+            done = done | settled
+            if bool(done.all()):
+                break
             if step == 0 or usable.shape[-1] > NEWTON:
                 distances = neighbourhood.squared_distances_to(new).sqrt_()
             else:
@@ -106,9 +108,9 @@ class RFA(WeightedAggregator):
                 new = torch.where(lower, jump, new)
                 distances = torch.where(lower, tried[1], tried[0])
             if step > 1:
-                settled = neighbourhood.length(new - place) <= self.tolerance * typical
                 smoothed = (closeness * coarse > BARELY).any(-1, keepdim=True) & (coarse > final)
-                done = done | (settled & ~smoothed)
+                settled = neighbourhood.length(new - place) <= self.tolerance * typical
+                settled &= ~smoothed
             place = new
         return weights
 
