@@ -100,30 +100,32 @@ def demo() -> Result:
 
 
 def metrics() -> Result:
-    """27 runs with every metric each 10 iterations over the same without."""
+    """27 runs with every metric each 10 iterations over the same without.
+
+    Of ten steps nine are the same with and without metrics, so that one step of either kind tells.
+    """
     with Workers() as workers:
-        bare = stepper(mnist_engine(paper_runs(), workers), steps=10)
-        engine = mnist_engine(paper_runs(), workers, tuple(METRICS), every=10)
+        bare = stepper(mnist_engine(paper_runs(), workers))
+        engine = mnist_engine(paper_runs(), workers, tuple(METRICS), every=1)
         state = engine.start()
 
         def measured() -> None:
             nonlocal state
-            for _ in range(10):
-                state = engine.step(state)
+            state = engine.step(state)
             engine.measure(state)
 
-        seconds = interleaved({"measured": measured, "bare": bare}, rounds=5, warm=1)
+        seconds = interleaved({"measured": measured, "bare": bare}, rounds=15)
     return Result(
         "metrics",
         "ten steps of 27 runs and every metric once ÷ ten steps",
         [
             Row(
                 "with metrics ÷ without",
-                ratio(seconds, "measured", "bare"),
+                0.9 + ratio(seconds, "measured", "bare") / 10,
                 1.25,
                 "",
-                f"{milliseconds(seconds['measured']):.0f} against "
-                f"{milliseconds(seconds['bare']):.0f} ms",
+                f"one step {milliseconds(seconds['bare']):.0f} ms, with metrics "
+                f"{milliseconds(seconds['measured']):.0f} ms",
             )
         ],
     )

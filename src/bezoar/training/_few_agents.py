@@ -114,7 +114,9 @@ class FewAgents(SoftmaxCosts):
             likely = chances[: height * count].view(self.runs, -1, count)
             torch.softmax(by_class, dim=1, out=likely)
             if want_costs:
-                log_sums += by_class.logsumexp(1).sum(-1, dtype=torch.float64)
+                # The likeliest class tells: its chance is exp(score) over the denominator.
+                log_sum = by_class.amax(1) - likely.amax(1).log_()
+                log_sums += log_sum.sum(-1, dtype=torch.float64)
             if agent in self._dynamic:
                 self._subtract_dynamic(agent, first - start, samples, by_class, likely, judges)
             products.addmm_(likely.view(height, count), samples)

@@ -37,6 +37,10 @@ BY_TEST = BY_AVERAGE | BY_AGENT
 BY_GRADIENT = {"training_loss", "gradient_norm", "heterogeneity", "disturbance"}
 
 
+#: Models tested at a time.
+TESTED = 32
+
+
 class TestSet:
     """The test samples, sorted by class, for the accuracy of many models at once."""
 
@@ -53,11 +57,12 @@ class TestSet:
             for first in range(ends[kind], ends[kind + 1], BLOCK)
         ]
 
-    def evaluate(self, models: Tensor) -> tuple[Tensor, Tensor]:
+    def evaluate(self, models: Tensor, want_loss: bool = False) -> tuple[Tensor, Tensor]:
         """Accuracy and mean cross-entropy of models.
 
         Args:
             models: ``[n, classes, width]``.
+            want_loss: whether the second result is needed.
 
         Returns:
             ``[n]`` and ``[n]``, float64. Of equally likely classes the lowest is predicted.
@@ -74,7 +79,8 @@ class TestSet:
             if kind + 1 < scores.shape[1]:
                 wins &= own >= scores[:, kind + 1 :].amax(1)
             right += wins.sum(-1)
-            loss += (scores.logsumexp(1) - own).sum(-1, dtype=torch.float64)
+            if want_loss:
+                loss += (scores.logsumexp(1) - own).sum(-1, dtype=torch.float64)
         return right / len(self._samples), loss / len(self._samples)
 
 
@@ -134,25 +140,35 @@ class Meter:
             given = share.masked_fill(self._poisoned, 0) * self._average
             found["poison_share"] = given.sum(1)
         common = average.view(len(models), *models.shape[2:])
-        if self._test is not None and wanted & BY_AVERAGE:
-            [(accuracy, loss)] = self._workers.map(self._test.evaluate, [common])
-            found |= {"accuracy": accuracy, "test_loss": loss}
-        if self._test is not None and wanted & BY_AGENT:
-            found |= self._by_agent(self._test, models)
+        if self._test is not None:
+            found |= self._by_test(self._test, common, models)
         if wanted & BY_GRADIENT:
             found |= self._by_gradient(common, models)
         return {name: found[name] for name in self.metrics}
 
-    def _by_agent(self, test: TestSet, models: Tensor) -> dict[str, Tensor]:
-        columns = self._workers.map(
-            lambda agent: test.evaluate(models[:, agent])[0], range(models.shape[1])
-        )
-        accuracy = torch.stack(columns, dim=1)
-        worst = accuracy.masked_fill(self._poisoned, torch.inf).amin(1)
-        return {
-            "accuracy_mean": (accuracy * self._average).sum(1),
-            "accuracy_worst": worst,
-        }
+    def _by_test(self, test: TestSet, common: Tensor, models: Tensor) -> dict[str, Tensor]:
+        """Test some models at a time: the average ones, and those of the regular agents."""
+        wanted = set(self.metrics)
+        averages = common.split(TESTED) if wanted & BY_AVERAGE else ()
+        regular = self._regular.nonzero().split(TESTED) if wanted & BY_AGENT else ()
+
+        def evaluate(piece: int) -> tuple[Tensor, Tensor]:
+            if piece < len(averages):
+                return test.evaluate(averages[piece], want_loss="test_loss" in wanted)
+            runs, agents = regular[piece - len(averages)].T
+            return test.evaluate(models[runs, agents])
+
+        results = self._workers.map(evaluate, range(len(averages) + len(regular)))
+        found: dict[str, Tensor] = {}
+        if averages:
+            accuracy, loss = zip(*results[: len(averages)], strict=True)
+            found |= {"accuracy": torch.cat(accuracy), "test_loss": torch.cat(loss)}
+        if regular:
+            own = torch.full_like(self._average, torch.inf)
+            own[self._regular] = torch.cat([accuracy for accuracy, _ in results[len(averages) :]])
+            mean = own.masked_fill(self._poisoned, 0) * self._average
+            found |= {"accuracy_mean": mean.sum(1), "accuracy_worst": own.amin(1)}
+        return found
 
     def _by_gradient(self, common: Tensor, models: Tensor) -> dict[str, Tensor]:
         gradients, costs = self._costs.gradients_at(common, models)
