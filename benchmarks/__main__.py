@@ -7,7 +7,7 @@ from dataclasses import asdict
 from datetime import date
 
 from benchmarks import agents, long, start, steps
-from benchmarks._measure import Result
+from benchmarks._measure import Result, tell
 from bezoar.experiments._provenance import machine
 
 BENCHMARKS: dict[str, Callable[[], Result]] = {
@@ -31,6 +31,7 @@ def main() -> None:
         sys.exit(f"benchmark: {unknown[0]!r} is not known; allowed: all, {', '.join(BENCHMARKS)}")
     results = []
     for name in wanted:
+        tell(name)
         result = BENCHMARKS[name]()
         results.append(result)
         if "--json" not in sys.argv:

@@ -5,6 +5,7 @@ that a noisy neighbour slows both sides, and the median over the turns decides.
 """
 
 import statistics
+import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -59,6 +60,12 @@ def interleaved(
             work()
             seconds[name].append(time.perf_counter() - before)
     return seconds
+
+
+def tell(what: str) -> None:
+    """Say on a terminal what is being measured; a moving bar would be measured too."""
+    if sys.stderr.isatty():
+        print(f"… {what}", file=sys.stderr)
 
 
 def ratio(seconds: Mapping[str, list[float]], above: str, below: str) -> float:

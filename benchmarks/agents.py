@@ -8,7 +8,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmarks._measure import Result, Row
+from benchmarks._measure import Result, Row, tell
 from bezoar.experiments._paper import RULES
 
 SIZES = (100, 1_000, 10_000, 100_000)
@@ -21,7 +21,8 @@ def agents() -> Result:
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         graphs = {size: _draw(size, Path(folder)) for size in SIZES}
-        for rule in RULES:
+        for number, rule in enumerate(RULES, start=1):
+            tell(f"{rule}, {number} of {len(RULES)} rules, a minute or two each")
             # A process each, so that the peak of memory is this rule's at this size.
             found = {size: _elsewhere(rule, graphs[size]) for size in SIZES}
             each = {size: found[size]["seconds"] / size * 1e6 for size in SIZES}

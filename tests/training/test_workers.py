@@ -1,0 +1,63 @@
+"""Threads that share the work of a step."""
+
+import threading
+import time
+
+import pytest
+import torch
+
+from bezoar.training import Workers
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_results_come_in_order_whoever_is_first(count):
+    def work(item):
+        time.sleep(0.002 * (7 - item))
+        return item * item
+
+    with Workers(count) as workers:
+        for items in (range(7), range(1), ()):
+            assert workers.map(work, items) == [item * item for item in items]
+
+
+def test_the_caller_and_the_others_work():
+    """Each of three pieces waits for two more hands."""
+    meeting = threading.Barrier(3, timeout=30)
+    with Workers(3) as workers:
+        hands = workers.map(lambda _: (meeting.wait(), threading.get_ident())[1], range(3))
+    assert len(set(hands)) == 3
+    assert threading.get_ident() in hands
+
+
+def test_every_piece_is_computed_with_one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        with Workers(2) as workers:
+            assert workers.map(lambda _: torch.get_num_threads(), range(6)) == [1] * 6
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_after_an_error_nothing_more_is_begun(count):
+    begun = []
+
+    def work(item):
+        begun.append(item)
+        if item == 2:
+            raise ZeroDivisionError("two")
+        time.sleep(0.01)
+
+    with Workers(count) as workers:
+        with pytest.raises(ZeroDivisionError, match="two"):
+            workers.map(work, range(1000))
+        assert len(begun) < 20
+        assert workers.map(str, range(3)) == ["0", "1", "2"]
+
+
+def test_pieces_may_have_pieces():
+    with Workers(2) as workers:
+        found = workers.map(lambda i: sum(workers.map(lambda j: i * j, range(4))), range(4))
+    assert found == [0, 6, 12, 18]
