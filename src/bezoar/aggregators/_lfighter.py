@@ -124,8 +124,9 @@ def _splits(inputs: int, device: torch.device) -> tuple[Tensor, Tensor, Tensor, 
 
     Returns:
         The first parts ``[splits, inputs]``, as a mask; the members ``[inputs, 2 · splits]`` of
-        the first and then of the second parts, as numbers; where in ``[inputs · inputs]`` each
-        pair is once; and how many of a pair's inputs' pairs are in the parts, one or none.
+        the first and then of the second parts, one or zero; the places ``[pairs]`` in
+        ``[inputs · inputs]`` where each pair is once; and ``[pairs, 2 · splits]`` one where both
+        of a pair are in the part.
     """
     codes = torch.arange(2 ** (inputs - 1), device=device) << 1
     splits = (codes.unsqueeze(-1) >> torch.arange(inputs, device=device)) & 1 == 0
