@@ -73,14 +73,13 @@ class RFA(WeightedAggregator):
         both = usable.unsqueeze(-1) & usable.unsqueeze(-2)
         squared = neighbourhood.squared_distances()
         reach = _reach_of_half(squared, both, usable)
-        inputs = _median_inputs(neighbourhood, squared, both)
-        if self.smoothing > SHARP:
-            inputs &= reach <= ROUNDING * neighbourhood.sizes()
-        known = inputs.to(torch.float64)
-        done = inputs.any(-1, keepdim=True)
+        known = _median_inputs(neighbourhood, squared, both).to(torch.float64)
         if self.smoothing <= SHARP:
-            known = torch.where(done, known, _median_of_three(squared * both, usable))
-            done = known.any(-1, keepdim=True)
+            inside = _median_of_three(squared * both, usable)
+            known = torch.where(known.any(-1, keepdim=True), known, inside)
+        else:
+            known *= reach <= ROUNDING * neighbourhood.sizes()
+        done = known.any(-1, keepdim=True)
         typical = reach.amin(-1, keepdim=True)
         final = self.smoothing * typical
         ones = usable.to(torch.float64)
