@@ -225,6 +225,8 @@ class SharesSensibly:
                 exchange = Exchange(case.rule(), [network])
                 models, share = exchange.step(messages, share=True)
                 assert torch.equal(models, exchange(messages))
+                narrow = messages.float()
+                assert torch.equal(exchange.step(narrow, share=True)[0], exchange(narrow))
             assert share.shape == messages.shape[:-1]
             assert float(share.min()) >= 0
             assert float(share.max()) <= 1

@@ -31,6 +31,16 @@ def test_an_extreme_is_dropped_without_a_trace(outlier, sender, large_coordinate
     assert np.allclose(found[:, :300], expected[:, :300], rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+def test_small_coordinates_beside_large_ones(scale):
+    """One of seven sends 1e12 in a coordinate where the others send millionths."""
+    sent = messages()[:7] * 1e6
+    sent[:, 3] = scale * torch.arange(1.0, 8)
+    sent[6, 3] = 1e12
+    found = aggregators.create("trimmed_mean")(sent, networks.complete(7))
+    assert torch.allclose(found[:, 3], torch.tensor(scale * 4), rtol=1e-6, atol=0)
+
+
 @pytest.mark.parametrize("name", ["faba", "ios", "centered_clipping", "clipped_gossip", "rfa"])
 def test_long_float32_messages_give_what_short_ones_do(monkeypatch, name):
     sent = messages(1, 20_000) + 5

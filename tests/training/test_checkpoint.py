@@ -1,5 +1,6 @@
 import os
 
+import networkx as nx
 import numpy as np
 import pytest
 import torch
@@ -187,6 +188,19 @@ def test_a_checkpoint_of_another_training_is_refused(problem, tmp_path):
             train_from(shared, wrong, path)
     with pytest.raises(BezoarError, match=r"expected .*seed=?.* 1, found .* 0"):
         train_from(shared, all_rules(ATTACKS[0], seed=1)[:3], path)
+
+
+def test_a_checkpoint_of_another_network_of_the_same_size_is_refused(problem, tmp_path):
+    path = tmp_path / "checkpoint"
+    ring = nx.cycle_graph(10)
+    tailed = nx.cycle_graph(9)
+    tailed.add_edge(8, 9)
+    one, other = (networks.Network(graph, [1]) for graph in (ring, tailed))
+    attack = attacks.create("label_flip")
+    rule = aggregators.create("ios")
+    interrupted(problem(), [Run(one, rule, attack)], path, 2)
+    with pytest.raises(BezoarError, match="made in another training"):
+        resumed(problem(), [Run(other, rule, attack)], path)
 
 
 def test_models_of_another_shape_are_refused(problem, workers):

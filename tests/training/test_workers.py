@@ -61,3 +61,31 @@ def test_pieces_may_have_pieces():
     with Workers(2) as workers:
         found = workers.map(lambda i: sum(workers.map(lambda j: i * j, range(4))), range(4))
     assert found == [0, 6, 12, 18]
+
+
+def test_a_late_helper_has_one_thread_too():
+    """It asks for its number only after the caller is done, and has its own back."""
+    before = torch.get_num_threads()
+    caller = threading.get_ident()
+
+    def work(_):
+        mine = threading.get_ident() == caller
+        time.sleep(0.02 if mine else 0.2)
+        torch.ones(200, 200) @ torch.ones(200, 200)
+        return torch.get_num_threads()
+
+    torch.set_num_threads(2)
+    try:
+        for _ in range(3):
+            with Workers(2) as workers:
+                assert workers.map(work, range(2)) == [1, 1]
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_helpers_work_in_the_mode_of_the_caller():
+    with Workers(2) as workers, torch.inference_mode():
+        values = torch.zeros(8)
+        workers.map(lambda place: values[place].add_(1), range(8))
+        assert values.tolist() == [1] * 8

@@ -62,7 +62,7 @@ class Ranking:
         """
         length = messages.shape[-1]
         flat = messages.reshape(-1, length)
-        drops = self._drops if messages.dtype == torch.float32 and not share else None
+        drops = self._drops if messages.dtype == torch.float32 else None
         given = messages.new_zeros(self._runs, self._seated, dtype=torch.float64)
         width = max(256, RANK_BYTES // (len(self._rows) * messages.element_size()))
         for start in range(0, length, width):
@@ -70,11 +70,13 @@ class Ranking:
             shape = (len(self._rows), block.shape[-1])
             values = scratch("gathered", shape, messages.dtype, messages.device)
             torch.index_select(block, 0, self._rows, out=values)
+            combined = False
             if drops is not None:
                 here = values.view(self._slots, *part.shape)
                 total = _totals(here, messages[..., start : start + width], self._links)
-                if _drop_extremes(here, total, drops, part):
-                    continue
+                combined = _drop_extremes(here, total, drops, part)
+            if combined and not share:
+                continue
             finite = bool(torch.isfinite(values.sum()))
             if not finite:
                 values.nan_to_num_(torch.inf, torch.inf, -torch.inf)
@@ -83,7 +85,8 @@ class Ranking:
             values = values.index_fill_(0, self._padding, last)
             values = values.view(self._slots, *part.shape)
             ordered = sort_ends(list(values.clone() if share else values), self._low, self._high)
-            self._average(ordered, part, finite)
+            if not combined:
+                self._average(ordered, part, finite)
             if share:
                 given += self._poison_share(values, ordered)
         return given / length if share else None
@@ -128,8 +131,8 @@ def _drop_extremes(values: Tensor, total: Tensor, drops: Tensor, out: Tensor) ->
     """The mean without the largest and the smallest value, from their sum; or refuse.
 
     Subtracting from a sum cancels where what is subtracted outweighs what remains. In float64 that
-    is harmless while the extremes are within ten million times the mean size of the result;
-    beyond, the values must be sorted.
+    is harmless while the extremes are within ten million times the result; where one is beyond,
+    the values must be sorted.
 
     Args:
         values: ``[slots, runs, seats, width]``, float32; refused if not finite.
@@ -147,11 +150,9 @@ def _drop_extremes(values: Tensor, total: Tensor, drops: Tensor, out: Tensor) ->
         total.addcmul_(exact.copy_(extreme), drops, value=-1)
     total /= len(values) - 2 * drops
     out.copy_(total)
-    # Seat by seat, for a seat that keeps large values must not vouch for one that drops them.
-    outer = torch.maximum(largest.amax(-1), -smallest.amin(-1))
-    size = total.abs_().mean(-1)
-    harmless = (CANCELS * outer <= size) | ((drops.squeeze(-1) == 0) & size.isfinite())
-    return bool(harmless.all())
+    outer = exact.copy_(torch.maximum(largest, smallest.neg_(), out=largest))
+    # Of extremes that are not dropped only infinity, which times zero is NaN, is in the way.
+    return bool((outer.mul_(CANCELS * drops) <= total.abs_()).all())
 
 
 def _kept(values: Tensor, ordered: list[Tensor], ranks: Tensor) -> Tensor:

@@ -145,7 +145,7 @@ class Exchange:
         """
         self._check_messages(messages)
         batch = messages.shape[:-2]
-        flat = messages.reshape(-1, *messages.shape[-2:])
+        flat = messages.detach().reshape(-1, *messages.shape[-2:])
         if len(self.networks) > 1 and len(self.networks) != len(flat):
             raise BezoarError(
                 f"messages: {len(self.networks)} networks need as many runs, found {len(flat)}"

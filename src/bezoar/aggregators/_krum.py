@@ -53,8 +53,5 @@ class Krum(WeightedAggregator):
         scores = scores.clamp_(max=torch.finfo(scores.dtype).max / 2).masked_fill_(
             ~finite, torch.inf
         )
-        scores = scores.masked_fill_(~neighbourhood.mask, torch.nan).nan_to_num_(
-            nan=torch.inf, posinf=torch.inf
-        )
         best = neighbourhood.smallest(scores) & neighbourhood.mask
         return best.to(torch.float64)

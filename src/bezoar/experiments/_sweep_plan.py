@@ -150,7 +150,7 @@ def _why_not(attempt: Callable[[RunSpec], object], spec: RunSpec) -> str | None:
 
 
 def _deal_out(spec: RunSpec) -> None:
-    partition_of(spec, network_of(spec).agents)
+    partition_of(spec, len(network_of(spec).regular))
 
 
 def _together(runs: Mapping[str, RunSpec]) -> list[dict[str, RunSpec]]:
@@ -162,4 +162,4 @@ def _together(runs: Mapping[str, RunSpec]) -> list[dict[str, RunSpec]]:
 
 def _operations(group: Mapping[str, RunSpec]) -> float:
     spec = next(iter(group.values()))
-    return operations(problem_of(spec, None), len(group), network_of(spec).agents)
+    return operations(problem_of(spec, None), len(group), len(network_of(spec).regular))

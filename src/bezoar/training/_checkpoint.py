@@ -9,6 +9,7 @@ from itertools import zip_longest
 from pathlib import Path
 from zlib import crc32
 
+import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
@@ -16,6 +17,7 @@ from torch import Tensor
 
 from bezoar._errors import BezoarError
 from bezoar._files import write_whole
+from bezoar.networks import Network
 from bezoar.training._run import Problem, Run
 
 #: The version of the file's layout.
@@ -140,11 +142,18 @@ def subject_of(problem: Problem, runs: Sequence[Run]) -> tuple[str, ...]:
         f"{problem.iterations} iterations on {data} in {problem.dtype}, every {problem.every} "
         f"measuring {metrics or 'nothing'}",
         *(
-            f"{run.aggregator!r} on {run.network!r} against {run.attack!r} with {run.schedule!r}, "
-            f"weight decay {run.weight_decay}, seed {run.seed}"
+            f"{run.aggregator!r} on {run.network!r} wired as {_wiring(run.network):08x} against "
+            f"{run.attack!r} with {run.schedule!r}, weight decay {run.weight_decay}, "
+            f"seed {run.seed}"
             for run in runs
         ),
     )
+
+
+def _wiring(network: Network) -> int:
+    """A checksum of who is linked to whom."""
+    links = network.adjacency
+    return crc32(links.indices.astype(np.int64).data, crc32(links.indptr.astype(np.int64).data))
 
 
 def _column(metric: str) -> str:

@@ -171,7 +171,8 @@ class Engine:
         Args:
             progress: called after every iteration with its number and the latest metrics.
             observe: called after every exchange with the iteration's number, what the agents sent
-                and what they made of it, both ``[runs, agents, …]`` in the order of :attr:`runs`.
+                and what they made of it, both ``[runs, agents, …]`` in the order of :attr:`runs`,
+                and both valid until it returns.
             start: where an earlier training of the same runs stood; the results are the same, to
                 the last bit, as if it had never stopped.
             keep: called after every iteration with where training stands. That costs nothing:

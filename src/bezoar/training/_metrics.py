@@ -127,7 +127,7 @@ class Meter:
             ``[runs]`` float64 for each metric; NaN where it is not defined.
         """
         wanted = set(self.metrics)
-        flat = models.flatten(2)
+        flat = self._of_regular(models)
         average = (self._average.to(models.dtype).unsqueeze(1) @ flat).squeeze(1)
         found: dict[str, Tensor] = {}
         if "consensus_error" in wanted:
@@ -173,7 +173,7 @@ class Meter:
     def _by_gradient(self, common: Tensor, models: Tensor) -> dict[str, Tensor]:
         gradients, costs = self._costs.gradients_at(common, models)
         flat = gradients.flatten(2)
-        whole = (self._average.to(flat.dtype).unsqueeze(1) @ flat).squeeze(1)
+        whole = (self._average.to(flat.dtype).unsqueeze(1) @ self._of_regular(gradients)).squeeze(1)
         apart = (flat - whole.unsqueeze(1)).square().sum(-1, dtype=torch.float64).sqrt()
         return {
             "training_loss": (costs * self._average).masked_fill(self._poisoned, 0).sum(1),
@@ -181,6 +181,13 @@ class Meter:
             "heterogeneity": self._largest(apart, self._regular),
             "disturbance": self._largest(apart, self._poisoned),
         }
+
+    def _of_regular(self, values: Tensor) -> Tensor:
+        """``[runs, agents, D]`` with zeros in place of the poisoned agents'."""
+        flat = values.flatten(2)
+        if bool(torch.isfinite(flat.sum())):  # zero times it will be zero
+            return flat
+        return flat.masked_fill(self._poisoned.unsqueeze(-1), 0)
 
     @staticmethod
     def _largest(values: Tensor, among: Tensor) -> Tensor:

@@ -40,13 +40,13 @@ def product_speed(workers: int | None = None, products: int = 20, rounds: int = 
     return operations / statistics.median(times[1:])
 
 
-def operations(problem: Problem, runs: int, agents: int) -> float:
+def operations(problem: Problem, runs: int, regular: int) -> float:
     """Floating-point operations of a training, in float32; only matrix products are counted.
 
     Args:
         problem: what is trained, on a dataset.
         runs: how many at once.
-        agents: the number of agents.
+        regular: the number of regular agents.
     """
     dataset = problem.dataset
     if dataset is None:
@@ -55,7 +55,7 @@ def operations(problem: Problem, runs: int, agents: int) -> float:
     sample = 2 * model.classes * model.width * runs
     step = 2 * sample * len(dataset.train)  # scores, then gradients
     wanted = set(problem.metrics)
-    tested = bool(wanted & BY_AVERAGE) + agents * bool(wanted & BY_AGENT)
+    tested = bool(wanted & BY_AVERAGE) + regular * bool(wanted & BY_AGENT)
     measurement = tested * sample * len(dataset.test) + step * bool(wanted & BY_GRADIENT)
     measured = 1 + -(-problem.iterations // problem.every)
     whole = problem.iterations * step + measured * measurement

@@ -19,6 +19,12 @@ def available_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def _one_thread() -> None:
+    """Torch at one thread in this thread, for good."""
+    torch.get_num_threads()  # a thread takes over the process's number when it first asks
+    torch.set_num_threads(1)
+
+
 class Workers:
     """Threads that run one piece of a step each, the caller's among them, with torch at one thread.
 
@@ -30,32 +36,32 @@ class Workers:
     def __init__(self, count: int | None = None) -> None:
         self.count = count or available_cores()
         # The caller works too: it is awake and has the data at hand.
-        self._others = ThreadPoolExecutor(
-            max(1, self.count - 1), "bezoar", initializer=torch.set_num_threads, initargs=(1,)
-        )
+        self._others = ThreadPoolExecutor(max(1, self.count - 1), "bezoar", initializer=_one_thread)
 
     def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
         """``work`` on every item, results in order; if there are errors, one of them is raised."""
         pieces = list(items)
         results: dict[int, Result] = {}
         left = iter(enumerate(pieces))
+        mode = torch.is_inference_mode_enabled()
 
         def take() -> None:
             try:
-                for place, piece in left:
-                    results[place] = work(piece)
+                with torch.inference_mode(mode):
+                    for place, piece in left:
+                        results[place] = work(piece)
             finally:  # after an error nobody takes more
                 deque(left, maxlen=0)
 
-        helpers = min(self.count, len(pieces)) - 1
-        others = [self._others.submit(take) for _ in range(helpers)]
-        try:
-            with self.alone():
+        with self.alone():
+            helpers = min(self.count, len(pieces)) - 1
+            others = [self._others.submit(take) for _ in range(helpers)]
+            try:
                 take()
-        finally:
-            # Who has not begun by now is not needed.
-            begun = [other for other in others if not other.cancel()]
-            wait(begun)
+            finally:
+                # Who has not begun by now is not needed.
+                begun = [other for other in others if not other.cancel()]
+                wait(begun)
         for other in begun:
             other.result()
         return [results[place] for place in range(len(pieces))]
