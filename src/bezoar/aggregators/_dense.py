@@ -1,6 +1,6 @@
 """Small dense networks: one Gram matrix and one matrix product for the whole network."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, product
 
@@ -8,14 +8,19 @@ import torch
 from torch import Tensor
 
 from bezoar.aggregators._base import WeightedAggregator
-from bezoar.aggregators._gathered import combine_carefully, head_products, neighbourhood
+from bezoar.aggregators._gathered import combine_carefully, head_of, neighbourhood
 from bezoar.aggregators._gram import Map, gram, spans
+from bezoar.aggregators._heads import NetworkHeads, head_products
 from bezoar.aggregators._neighbourhood import Neighbourhood
 from bezoar.aggregators._seats import Seats, seat
 from bezoar.networks import Network
 
 #: Bytes of messages that are one piece of work.
 PIECE_BYTES = 4 << 20
+
+#: Bytes of neighbourhoods' matrices held at a time, and how many a rule makes of each.
+SEATED_BYTES = 64 << 20
+MATRICES = 8
 
 
 @dataclass(frozen=True)
@@ -26,19 +31,28 @@ class _Group:
         runs: which.
         rules: each rule with its runs, counted within the group.
         seats: everyone's inputs.
-        pairs: ``[networks, W·m·m]`` where each neighbourhood's pairs are in ``[W, W]``.
         constant: ``[networks, W, m]`` the weights, where they depend on the network alone.
     """
 
     runs: slice
     rules: Sequence[tuple[slice, WeightedAggregator]]
     seats: Seats
-    pairs: Tensor
     constant: Tensor | None
 
     @property
-    def reads(self) -> str:
-        return self.rules[0][1].reads
+    def first(self) -> WeightedAggregator:
+        """One rule, which reads what all read."""
+        return self.rules[0][1]
+
+    def some_at_a_time(self, runs: int) -> Iterator[tuple[slice, Seats]]:
+        """The seats, not so many at a time that their matrices would fill the memory."""
+        agents = len(self.seats.agents)
+        some = max(1, SEATED_BYTES // (8 * MATRICES * runs * self.seats.slots**2))
+        if self.constant is not None or some >= agents:
+            yield slice(agents), self.seats
+            return
+        for start in range(0, agents, some):
+            yield slice(start, start + some), self.seats.some(start, start + some)
 
 
 class DenseExchange:
@@ -62,35 +76,16 @@ class DenseExchange:
         self._map = map
         self._groups = []
         first = 0
-        for _, same in groupby(rules, key=lambda rule: (rule.reads, rule.wiring())):
+        for _, same in groupby(
+            rules, key=lambda rule: (rule.reads, rule.wiring(), rule.head_shape())
+        ):
             alike = list(same)
             runs = slice(first, first + len(alike)) if len(rules) > 1 else slice(None)
-            self._groups.append(self._group(alike, runs, networks, device))
+            here = networks if len(networks) == 1 else networks[runs]
+            self._groups.append(_group(alike, runs, here, device))
             first += len(alike)
-        reading = [group.runs for group in self._groups if group.reads == "gram"]
+        reading = [group.runs for group in self._groups if group.first.reads == "gram"]
         self._reading = slice(reading[0].start, reading[-1].stop) if reading else None
-
-    def _group(
-        self,
-        rules: Sequence[WeightedAggregator],
-        runs: slice,
-        networks: Sequence[Network],
-        device: torch.device,
-    ) -> _Group:
-        here = networks if len(networks) == 1 else networks[runs]
-        [seats] = seat(tuple(here), *rules[0].wiring())
-        seats = seats.to(device)
-        index = seats.index
-        pairs = (index.unsqueeze(-1) * self._agents + index.unsqueeze(-2)).flatten(1)
-        parts = []
-        for rule, same in groupby(range(len(rules)), key=rules.__getitem__):
-            places = list(same)
-            part = slice(places[0], places[-1] + 1) if len(rules) > 1 else slice(None)
-            parts.append((part, rule))
-        constant = None
-        if rules[0].reads == "nothing":
-            constant = _weights(parts, neighbourhood(seats, seats.mask))
-        return _Group(runs, parts, seats, pairs, constant)
 
     def step(
         self, messages: Tensor, head: Tensor | None, share: bool, models: Tensor
@@ -99,31 +94,24 @@ class DenseExchange:
         agents = self._agents
         matrix = messages.new_zeros(len(messages), agents, agents)
         shares = messages.new_empty(len(messages), agents, dtype=torch.float64) if share else None
-        products = offset = None
+        products, offset = None, 0
         if self._reading is not None:
             products, offset = gram(messages[self._reading], self._map), self._reading.start or 0
         for group in self._groups:
             runs = group.runs
-            if group.constant is not None:
-                weights = group.constant
-            elif products is not None and offset is not None and group.reads == "gram":
+            own = None
+            if products is not None and group.first.reads == "gram":
                 stop = None if runs.stop is None else runs.stop - offset
                 own = products[slice((runs.start or 0) - offset, stop)]
-                finite = torch.isfinite(own.diagonal(dim1=-2, dim2=-1))
-                weights = _weights(group.rules, self._seated(group, finite, gram=own))
-            else:
-                assert head is not None
-                finite = torch.isfinite(messages[runs].sum(-1))
-                raw, centred = head_products(head[runs], finite)
-                seated = self._seated(group, finite, head=raw, head_centred=centred)
-                weights = _weights(group.rules, seated)
-            part = matrix[runs]
-            shape = (len(part), -1, -1)
-            part.scatter_add_(
-                -1, group.seats.index.expand(shape), weights.to(part.dtype).expand(shape)
-            )
-            if shares is not None:
-                shares[runs] = (weights * group.seats.poisoned).sum(-1)
+            part = None if head is None else head[runs]
+            weigh = _weigher(group, messages[runs], part, own)
+            for place, seats in group.some_at_a_time(len(messages[runs])):
+                weights = weigh(seats)
+                rows = matrix[runs, place]
+                index = seats.index.expand(len(rows), -1, -1)
+                rows.scatter_add_(-1, index, weights.to(rows.dtype).expand(len(rows), -1, -1))
+                if shares is not None:
+                    shares[runs, place] = (weights * seats.poisoned).sum(-1)
         self._combine(matrix, messages, models)
         return shares
 
@@ -140,24 +128,71 @@ class DenseExchange:
         if not torch.isfinite(models[:, 0].sum()):
             models.copy_(combine_carefully(matrix, messages))
 
-    def _seated(self, group: _Group, finite: Tensor, **products: Tensor) -> Neighbourhood:
-        runs = len(finite)
-        index = group.seats.index.expand(runs, -1, -1)
-        at_slots = finite.unsqueeze(1).expand(-1, self._agents, -1).gather(-1, index)
-        return neighbourhood(
-            group.seats,
-            at_slots & group.seats.mask,
-            **{name: self._gather(group, values) for name, values in products.items()},
-        )
 
-    def _gather(self, group: _Group, products: Tensor) -> Tensor:
-        """``[runs, ..., W, W]`` for the network as ``[runs, W, ..., m, m]`` at the seats."""
-        runs, slots = len(products), group.seats.slots
-        middle = products.shape[1:-2]
-        flat = products.reshape(runs, -1, self._agents**2)
-        pairs = group.pairs.unsqueeze(1).expand(runs, flat.shape[1], -1)
-        gathered = flat.gather(-1, pairs).view(runs, -1, self._agents, slots, slots)
-        return gathered.movedim(1, 2).reshape(runs, self._agents, *middle, slots, slots)
+def _group(
+    rules: Sequence[WeightedAggregator],
+    runs: slice,
+    networks: Sequence[Network],
+    device: torch.device,
+) -> _Group:
+    [seats] = seat(tuple(networks), *rules[0].wiring())
+    seats = seats.to(device)
+    parts = []
+    for rule, same in groupby(range(len(rules)), key=rules.__getitem__):
+        places = list(same)
+        part = slice(places[0], places[-1] + 1) if len(rules) > 1 else slice(None)
+        parts.append((part, rule))
+    constant = None
+    if rules[0].reads == "nothing":
+        constant = _weights(parts, neighbourhood(seats, seats.mask))
+    return _Group(runs, parts, seats, constant)
+
+
+def _weigher(
+    group: _Group, messages: Tensor, head: Tensor | None, products: Tensor | None
+) -> Callable[[Seats], Tensor]:
+    """What tells the weights ``[runs, seats, m]`` at some of a group's seats.
+
+    Args:
+        group: the group.
+        messages: ``[runs, W, D]`` what is sent in its runs.
+        head: ``[runs, W, classes, features]`` the output layers, if not where the rule says.
+        products: ``[runs, W, W]`` the messages' inner products, if the rules read them.
+    """
+    if (constant := group.constant) is not None:
+        return lambda seats: constant
+    if products is not None:
+        finite = torch.isfinite(products.diagonal(dim1=-2, dim2=-1))
+
+        def by_gram(seats: Seats) -> Tensor:
+            here = _at_slots(finite, seats)
+            return _weights(group.rules, neighbourhood(seats, here, _at_pairs(products, seats)))
+
+        return by_gram
+    finite = torch.isfinite(messages.sum(-1))
+    head = head_of(group.first, messages) if head is None else head
+    raw, centred = head_products(head, finite)
+
+    def by_head(seats: Seats) -> Tensor:
+        heads = NetworkHeads(raw, centred, seats.index)
+        return _weights(group.rules, neighbourhood(seats, _at_slots(finite, seats), heads=heads))
+
+    return by_head
+
+
+def _at_slots(finite: Tensor, seats: Seats) -> Tensor:
+    """``[runs, seats, m]`` whether someone is there and finite, of ``[runs, W]``."""
+    shape = (len(finite), *seats.index.shape[1:])
+    everyone = finite.unsqueeze(1).expand(-1, shape[1], -1)
+    return everyone.gather(-1, seats.index.expand(shape)) & seats.mask
+
+
+def _at_pairs(products: Tensor, seats: Seats) -> Tensor:
+    """``[runs, seats, m, m]`` the inner products of each neighbourhood, of ``[runs, W, W]``."""
+    runs, agents, _ = products.shape
+    pairs = seats.index.unsqueeze(-1) * agents + seats.index.unsqueeze(-2)
+    shape = (runs, *pairs.shape[1:])
+    return products.flatten(1).gather(1, pairs.flatten(1).expand(runs, -1)).view(shape)
 
 
 def _weights(

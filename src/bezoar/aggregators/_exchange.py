@@ -11,7 +11,7 @@ from torch import Tensor
 from bezoar._errors import BezoarError
 from bezoar.aggregators._base import Aggregator, CoordinateAggregator, WeightedAggregator
 from bezoar.aggregators._by_rank import Ranking
-from bezoar.aggregators._dense import DenseExchange
+from bezoar.aggregators._dense import MATRICES, DenseExchange
 from bezoar.aggregators._gathered import combine_gathered
 from bezoar.aggregators._gram import COLUMNS, Map, spans
 from bezoar.aggregators._seats import Seats, seat
@@ -151,9 +151,7 @@ class Exchange:
                 f"messages: {len(self.networks)} networks need as many runs, found {len(flat)}"
             )
         if head is not None:
-            head = head.reshape(-1, *head.shape[-3:])
-        elif isinstance(self.rule, WeightedAggregator) and self.rule.reads == "head":
-            head = self._head_of(flat)
+            head = head.detach().reshape(-1, *head.shape[-3:])
         if out is None:
             out = torch.empty_like(messages, memory_format=torch.contiguous_format)
         with torch.inference_mode():  # thousands of small operations, a tenth faster
@@ -219,8 +217,8 @@ class Exchange:
                 runs = slice(same[0], same[-1] + 1) if together else torch.tensor(same)
                 count = len(same)
             for seats in seat((network,), *self.rule.wiring(), together=False):
-                # Inputs and their Gram matrix: the larger of the two counts.
-                per_slot = max(held * messages.element_size(), 8 * seats.slots)
+                # Inputs, and matrices like their Gram matrix: the larger of the two counts.
+                per_slot = max(held * messages.element_size(), 8 * MATRICES * seats.slots)
                 some = max(1, CHUNK_BYTES // (count * per_slot * seats.slots))
                 for start in range(0, len(seats.agents), some):
                     here = seats.some(start, start + some).to(messages.device)
@@ -228,21 +226,6 @@ class Exchange:
                     if isinstance(self.rule, CoordinateAggregator):
                         ranking = Ranking(self.rule, here, count, self.agents)
                     yield from (_Piece(runs, here, span, ranking) for span in columns)
-
-    def _head_of(self, messages: Tensor) -> Tensor:
-        shape = self.rule.head_shape()
-        if shape is None:
-            raise BezoarError(
-                f"aggregator {self.rule.name}: give head=(classes, features), the shape of the "
-                "output layer at the start of a message"
-            )
-        classes, features = shape
-        if classes * features > messages.shape[-1]:
-            raise BezoarError(
-                f"head: {classes} × {features} is longer than a message of {messages.shape[-1]}"
-            )
-        head = messages[..., : classes * features]
-        return head.reshape(*head.shape[:-1], classes, features)
 
     def _check_messages(self, messages: Tensor) -> None:
         if messages.ndim < 2 or messages.shape[-2] != self.agents:

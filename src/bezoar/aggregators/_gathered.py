@@ -3,17 +3,22 @@
 import torch
 from torch import Tensor
 
+from bezoar._errors import BezoarError
 from bezoar._scratch import scratch
-from bezoar.aggregators._base import WeightedAggregator
-from bezoar.aggregators._gram import SAMPLE, central_input, gram
+from bezoar.aggregators._base import Aggregator, WeightedAggregator
+from bezoar.aggregators._gram import gram
+from bezoar.aggregators._heads import Heads, gather_heads
 from bezoar.aggregators._neighbourhood import Neighbourhood
 from bezoar.aggregators._seats import Seats
 
 
-def neighbourhood(seats: Seats, finite: Tensor, **products: Tensor) -> Neighbourhood:
-    if "gram" in products:
+def neighbourhood(
+    seats: Seats, finite: Tensor, gram: Tensor | None = None, heads: Heads | None = None
+) -> Neighbourhood:
+    """What the agents at some seats have; ``gram`` is written over."""
+    if gram is not None:
         both = finite.unsqueeze(-1) & finite.unsqueeze(-2)
-        products["gram"] = products["gram"].masked_fill_(~both, 0)
+        gram = gram.masked_fill_(~both, 0)
     return Neighbourhood(
         mask=seats.mask,
         finite=finite,
@@ -21,26 +26,30 @@ def neighbourhood(seats: Seats, finite: Tensor, **products: Tensor) -> Neighbour
         estimate=seats.estimate,
         largest_estimate=seats.largest_estimate,
         index=seats.index,
-        **products,
+        gram=gram,
+        heads=heads,
     )
 
 
-def head_products(head: Tensor, finite: Tensor) -> tuple[Tensor, Tensor]:
-    """Each class's inner products ``[..., classes, n, n]``, and the same about a reference."""
-    by_class = head.transpose(-2, -3)
-    rows = torch.empty(by_class.shape, dtype=torch.float64, device=head.device).copy_(by_class)
-    gone = ~finite
-    if bool(gone.any()):
-        rows.masked_fill_(gone[..., None, :, None], 0)
-    stride = max(1, head.shape[-1] * head.shape[-2] // SAMPLE)
-    sample = head[..., ::stride].flatten(-2).masked_fill(gone.unsqueeze(-1), torch.nan)
-    reference = central_input(sample).unsqueeze(-3)
-    middle = rows.gather(-2, reference.expand(*rows.shape[:-2], 1, rows.shape[-1]))
-    rows -= middle
-    centred = rows @ rows.mT
-    # (r + a)ᵀ (r + b) = aᵀb + rᵀa + rᵀb + rᵀr
-    along = rows @ middle.mT
-    return centred + along + along.mT + middle @ middle.mT, centred
+def head_of(rule: Aggregator, messages: Tensor) -> Tensor:
+    """``[..., classes, features]`` the output layers at the start of messages ``[..., D]``.
+
+    Raises:
+        BezoarError: where the rule does not say their shape, or the messages are shorter.
+    """
+    shape = rule.head_shape()
+    if shape is None:
+        raise BezoarError(
+            f"aggregator {rule.name}: give head=(classes, features), the shape of the output "
+            "layer at the start of a message"
+        )
+    classes, features = shape
+    if classes * features > messages.shape[-1]:
+        raise BezoarError(
+            f"head: {classes} × {features} is longer than a message of {messages.shape[-1]}"
+        )
+    head = messages[..., : classes * features]
+    return head.reshape(*head.shape[:-1], classes, features)
 
 
 def combine_gathered(
@@ -56,7 +65,8 @@ def combine_gathered(
     Args:
         rule: says how to weigh them.
         messages: ``[runs, W, D]``.
-        head: ``[runs, W, classes, features]``, for rules that read it.
+        head: ``[runs, W, classes, features]``, for rules that read it; by default where the rule
+            says that it is.
         seats: whose inputs.
         share: whether to tell the share of weight given to poisoned inputs.
         out: ``[runs, seats, D]`` where to write the models.
@@ -69,17 +79,17 @@ def combine_gathered(
     rows = (index + agents * torch.arange(runs, device=index.device)[:, None, None]).flatten()
     torch.index_select(messages.reshape(-1, length), 0, rows, out=values)
     values = values.view(runs, *index.shape, length)
+    products = heads = None
     if rule.reads == "gram":
-        products = {"gram": gram(values)}
-        finite = torch.isfinite(products["gram"].diagonal(dim1=-2, dim2=-1))
+        products = gram(values)
+        finite = torch.isfinite(products.diagonal(dim1=-2, dim2=-1))
     else:
         finite = torch.isfinite(values.sum(-1))
-        products = {}
         if rule.reads == "head":
-            assert head is not None
-            raw, centred = head_products(head[:, index], finite)
-            products = {"head": raw, "head_centred": centred}
-    weights = rule.weights(neighbourhood(seats, finite & seats.mask, **products))
+            if head is None:
+                head = head_of(rule, messages)
+            heads = gather_heads(head, index, finite)
+    weights = rule.weights(neighbourhood(seats, finite & seats.mask, products, heads))
     weights = weights.expand(len(messages), -1, -1)
     row = weights.to(messages.dtype).unsqueeze(-2)
     models = scratch("models", (runs, len(index), 1, length), messages.dtype, messages.device)

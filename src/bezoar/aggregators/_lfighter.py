@@ -54,14 +54,11 @@ class LFighter(WeightedAggregator):
         return self.head
 
     def weights(self, neighbourhood: Neighbourhood) -> Tensor:
-        assert neighbourhood.head is not None
-        assert neighbourhood.head_centred is not None
+        assert neighbourhood.heads is not None
         finite = neighbourhood.finite
-        norms = neighbourhood.head.diagonal(dim1=-2, dim2=-1).clamp(min=0).sqrt_()
-        loudness = (norms * finite.unsqueeze(-2)).sum(-1)
-        classes = _two_largest(loudness)[..., None, None]
-        raw = _of_classes(neighbourhood.head, classes)
-        distances = pairwise(_of_classes(neighbourhood.head_centred, classes))
+        loudness = (neighbourhood.heads.norms() * finite.unsqueeze(-2)).sum(-1)
+        raw, centred = neighbourhood.heads.products(_two_largest(loudness))
+        distances = pairwise(centred)
         present = finite.unsqueeze(-1) & finite.unsqueeze(-2)
         distances = distances.masked_fill_(~present, 0)
         first = _two_means(neighbourhood, distances)
@@ -80,11 +77,6 @@ def _two_largest(loudness: Tensor) -> Tensor:
 def _first_largest(scores: Tensor) -> Tensor:
     best = scores.amax(-1, keepdim=True)
     return (scores >= best - best.abs() * TIE).to(torch.uint8).argmax(-1, keepdim=True)
-
-
-def _of_classes(products: Tensor, classes: Tensor) -> Tensor:
-    """``[..., m, m]`` the inner products of the features: the two classes' added up."""
-    return products.take_along_dim(classes, dim=-3).sum(-3)
 
 
 def _two_means(neighbourhood: Neighbourhood, distances: Tensor) -> Tensor:

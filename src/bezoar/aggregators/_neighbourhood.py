@@ -6,6 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from bezoar.aggregators._heads import Heads
+
 #: Scores nearer to each other than this share of the largest are a tie.
 TIE = 1e-10
 
@@ -27,9 +29,7 @@ class Neighbourhood:
         index: ``[..., m]`` the agent behind each slot; ties go to the lowest.
         gram: ``[..., m, m]`` inner products of the inputs about a common reference; zero at
             padding and at inputs that are not finite. Absent unless the rule reads it.
-        head: ``[..., classes, m, m]`` inner products of each class's row of the output layer,
-            and ``head_centred`` the same about a common reference. Absent unless the rule
-            reads them.
+        heads: the inputs' output layers. Absent unless the rule reads them.
     """
 
     mask: Tensor
@@ -39,8 +39,7 @@ class Neighbourhood:
     largest_estimate: int
     index: Tensor
     gram: Tensor | None = None
-    head: Tensor | None = None
-    head_centred: Tensor | None = None
+    heads: Heads | None = None
 
     def of(self, runs: slice) -> "Neighbourhood":
         """The same of some runs, which are the first dimension; of one network for all, as is."""
@@ -49,7 +48,7 @@ class Neighbourhood:
             for field in fields(self)
             if isinstance(value := getattr(self, field.name), Tensor)
         }
-        return replace(self, **parts)
+        return replace(self, heads=self.heads and self.heads.of(runs), **parts)
 
     @property
     def size(self) -> Tensor:
