@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from bezoar import Network, aggregators
-from bezoar.aggregators import WeightedAggregator, _exchange
+from bezoar.aggregators import WeightedAggregator, _dense, _exchange
 
 HEAD = (3, 2)
 
@@ -145,19 +145,25 @@ class Spy(WeightedAggregator):
 
 
 @contextmanager
-def path(dense_advantage=_exchange.DENSE_ADVANTAGE, chunk_bytes=_exchange.CHUNK_BYTES):
+def path(
+    dense_advantage=_exchange.DENSE_ADVANTAGE,
+    chunk_bytes=_exchange.CHUNK_BYTES,
+    seated_bytes=_dense.SEATED_BYTES,
+):
     """Which of the two ways of gathering neighbourhoods is taken, and in which chunks."""
-    before = _exchange.DENSE_ADVANTAGE, _exchange.CHUNK_BYTES
+    before = _exchange.DENSE_ADVANTAGE, _exchange.CHUNK_BYTES, _dense.SEATED_BYTES
     _exchange.DENSE_ADVANTAGE, _exchange.CHUNK_BYTES = dense_advantage, chunk_bytes
+    _dense.SEATED_BYTES = seated_bytes
     try:
         yield
     finally:
-        _exchange.DENSE_ADVANTAGE, _exchange.CHUNK_BYTES = before
+        _exchange.DENSE_ADVANTAGE, _exchange.CHUNK_BYTES, _dense.SEATED_BYTES = before
 
 
 #: Each way the same exchange can be computed.
 PATHS = {
     "dense": {"dense_advantage": 10**9},
+    "dense in turns": {"dense_advantage": 10**9, "seated_bytes": 40_000},
     "gathered": {"dense_advantage": 0},
     "chunked": {"dense_advantage": 0, "chunk_bytes": 500},
 }

@@ -7,6 +7,7 @@ from aggregator_inputs import HEAD, PATHS, Case, apply, assert_close, path, rand
 
 from bezoar import BezoarError, aggregators, networks
 from bezoar.aggregators import Exchange
+from bezoar.training import Workers
 
 EVERY_RULE = [
     Case("weighted_mean"),
@@ -121,3 +122,34 @@ def test_an_output_layer_longer_than_the_message_is_refused():
     rule = aggregators.create("lfighter", head=(5, 2))
     with pytest.raises(BezoarError, match="head: 5 × 2 is longer than a message of 9"):
         rule(torch.zeros(6, 9), networks.fan(6))
+
+
+def test_every_rule_has_the_output_layer_that_it_says():
+    network = networks.two_castle(8)
+    messages = torch.from_numpy(random_messages(np.random.default_rng(36), network, (3,)))
+    messages = torch.cat([messages, messages.flip(1) ** 2, messages.roll(1, 1)], dim=-1)
+    rules = [
+        aggregators.create("faba"),
+        aggregators.create("lfighter", head=(2, 4)),
+        aggregators.create("lfighter", head=(4, 2)),
+    ]
+    found = Exchange(rules, [network] * 3)(messages)
+    for rule, sent, models in zip(rules, messages, found, strict=True):
+        assert torch.allclose(models, rule(sent, network), rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64])
+@each_rule
+def test_pieces_on_threads_give_the_same_bits(case, kind):
+    """Some agents, or some coordinates, a piece; many pieces a thread."""
+    network = case.fit(networks.erdos_renyi(40, 0.2, 4, seed=1))
+    sent = torch.randn(3, 40, 60, generator=torch.Generator().manual_seed(2)).to(kind)
+    found = []
+    with path(dense_advantage=0, chunk_bytes=3_000):
+        for count in (1, 3):
+            with Workers(count) as workers:
+                exchange = Exchange(case.rule(), [network], map=workers.map)
+                found.append(exchange.step(sent, share=True))
+                assert len(exchange._pieces(sent)) > 10
+    assert torch.equal(found[0][0], found[1][0])
+    assert torch.equal(found[0][1], found[1][1])
