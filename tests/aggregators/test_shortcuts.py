@@ -96,3 +96,16 @@ def test_an_exchange_serves_messages_of_any_kind_in_turn():
     ):
         fresh = aggregators.create("trimmed_mean")(sent, NETWORK)
         assert torch.equal(exchange(sent), fresh)
+
+
+@pytest.mark.parametrize("name", ["faba", "ios", "krum", "rfa", "centered_clipping"])
+@pytest.mark.parametrize("far", [1e4, 1e8, 1e10])
+def test_an_outlier_where_nobody_looks_costs_no_digits(name, far):
+    """All sampled coordinates are zero: any input may be the reference, the outlier too."""
+    network = networks.complete(8)
+    sent = torch.randn(8, 1000, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
+    sent[:, ::15] = 0
+    order = torch.tensor([3, 0, 1, 2, 4, 5, 6, 7])
+    sent[0, 7] = far
+    rule = aggregators.create(name)
+    assert torch.allclose(rule(sent, network)[order], rule(sent[order], network), atol=1e-5)

@@ -25,6 +25,9 @@ SPAN = 1 << 18
 #: Coordinates looked at to choose a reference.
 SAMPLE = 64
 
+#: A reference is replaced if the inputs' squared distances are this share of those to it.
+STRAY = 1e-4
+
 
 def gram(values: Tensor, map: Map = map) -> Tensor:
     """Inner products about a common reference, in float64.
@@ -43,11 +46,16 @@ def gram(values: Tensor, map: Map = map) -> Tensor:
     Returns:
         ``[..., n, n]`` float64; rows and columns of inputs that are not finite are not finite.
     """
-    products = _products(values, central_input(values), map)
+    reference = central_input(values)
+    products = _products(values, reference, map)
     if not bool(torch.isfinite(products.diagonal(dim1=-2, dim2=-1)).all()):
         # The reference itself may be at fault: choose among the finite ones.
         finite = torch.isfinite(values).all(-1)
         reference = central_input(values.masked_fill(~finite.unsqueeze(-1), torch.nan))
+        products = _products(values, reference, map)
+    stray = _is_stray(products)
+    if bool(stray.any()):
+        reference = torch.where(stray, _most_central(products), reference)
         products = _products(values, reference, map)
     return products
 
@@ -97,11 +105,28 @@ def _products(values: Tensor, reference: Tensor, map: Map) -> Tensor:
     return total.view(*batch, inputs, inputs)
 
 
+def _is_stray(products: Tensor) -> Tensor:
+    """``[..., 1, 1]`` whether the reference is far from all inputs, beside how near these are."""
+    inputs = products.shape[-1]
+    to_reference = products.diagonal(dim1=-2, dim2=-1).sum(-1)
+    to_each_other = inputs * to_reference - products.sum((-1, -2))  # every pair once
+    # Pairs with the reference, which is an input, are among them.
+    stray = (to_each_other <= (1 + STRAY) * to_reference) & (to_reference > 0)
+    return stray[..., None, None] if inputs > 2 else torch.zeros_like(stray)[..., None, None]
+
+
+def _most_central(products: Tensor) -> Tensor:
+    """``[..., 1, 1]`` the input with the smallest sum of squared distances to the others."""
+    lengths = products.diagonal(dim1=-2, dim2=-1)
+    sums = products.shape[-1] * lengths - 2 * products.sum(-1)
+    return sums.argmin(-1)[..., None, None]
+
+
 def central_input(values: Tensor) -> Tensor:
     """``[..., 1, 1]`` which input lies most in the middle, judged by a sample of coordinates.
 
-    It is the one nearest to the inputs' median. A poor choice costs digits, not correctness, as
-    long as the input is finite.
+    It is the one nearest to the inputs' median. A poor choice costs digits: half of them where it
+    is ten thousand times farther away than the others are from each other.
     """
     stride = max(1, values.shape[-1] // SAMPLE)
     sample = values[..., ::stride][..., :SAMPLE].to(torch.float64)
