@@ -58,6 +58,23 @@ def test_no_place_has_a_smaller_sum_of_distances(situation):
         assert reference.sum_of_distances(points, model) <= best * (1 + 1e-6)
 
 
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("spread", [1e-3, 1e-4, 1e-5])
+@pytest.mark.parametrize("inputs", [4, 6, 8])
+def test_half_of_the_inputs_near_each_other(inputs, spread, seed):
+    """Near such a cluster Newton's steps are too long and Weiszfeld's too short."""
+    rng = np.random.default_rng(seed)
+    messages = rng.normal(size=(inputs, 3))
+    messages[: inputs // 2] *= spread
+    messages[inputs // 2 :] *= 3 / np.linalg.norm(messages[inputs // 2 :], axis=1, keepdims=True)
+    network = networks.complete(inputs)
+    found = [
+        reference.sum_of_distances(messages, apply(rule, messages, network)[0])
+        for rule in (RFA(), RFA(iterations=100), RFA(tolerance=1e-12, smoothing=1e-10))
+    ]
+    assert max(found) <= min(found) * (1 + 1e-5)
+
+
 @pytest.mark.parametrize("size", [1.0, 1e4, 1e8])
 def test_a_farther_outlier_pulls_no_harder(size):
     # The pull of an outlier depends on its direction alone once it is far away.

@@ -101,11 +101,15 @@ class RFA(WeightedAggregator):
                 distances = neighbourhood.squared_distances_to(new).sqrt_()
             else:
                 jump = _newton_step(squared, distances, place, closeness, coarse)
-                tried = neighbourhood.squared_distances_to(torch.stack([new, jump])).sqrt_()
-                sums = (tried * ones).sum(-1, keepdim=True)
-                lower = sums[1] < sums[0] * (1 - GAIN)
-                new = torch.where(lower, jump, new)
-                distances = torch.where(lower, tried[1], tried[0])
+                # From near a cluster Newton leaps too far, and Weiszfeld creeps.
+                short, long = place.lerp(jump, 1 / 16), place.lerp(new, 16)
+                tries = torch.stack([new, jump, short, long])
+                found = neighbourhood.squared_distances_to(tries).sqrt_()
+                sums = (found * ones).sum(-1, keepdim=True).nan_to_num_(nan=torch.inf)
+                sums[0] *= 1 - GAIN
+                best = sums.argmin(0, keepdim=True).expand(1, *new.shape)
+                new = tries.gather(0, best).squeeze(0)
+                distances = found.gather(0, best).squeeze(0)
             if step > 1:
                 smoothed = (closeness * coarse > BARELY).any(-1, keepdim=True) & (coarse > final)
                 settled = neighbourhood.length(new - place) <= self.tolerance * typical
