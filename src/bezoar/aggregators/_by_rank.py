@@ -16,7 +16,7 @@ RANK_BYTES = 8 << 20
 SUMMED = 4
 
 #: The share of an extreme that a result must reach for the extreme to be subtracted from a sum.
-CANCELS = 1e-7
+CANCELS = 1e-8
 
 
 class Ranking:
@@ -131,8 +131,8 @@ def _drop_extremes(values: Tensor, total: Tensor, drops: Tensor, out: Tensor) ->
     """The mean without the largest and the smallest value, from their sum; or refuse.
 
     Subtracting from a sum cancels where what is subtracted outweighs what remains. In float64 that
-    is harmless while the extremes are within ten million times the result; where one is beyond,
-    the values must be sorted.
+    is harmless while the extremes are within a hundred million times the result; where one is
+    beyond, the values must be sorted.
 
     Args:
         values: ``[slots, runs, seats, width]``, float32; refused if not finite.
@@ -150,9 +150,10 @@ def _drop_extremes(values: Tensor, total: Tensor, drops: Tensor, out: Tensor) ->
         total.addcmul_(exact.copy_(extreme), drops, value=-1)
     total /= len(values) - 2 * drops
     out.copy_(total)
-    outer = exact.copy_(torch.maximum(largest, smallest.neg_(), out=largest))
+    outer = torch.maximum(largest, smallest.neg_(), out=largest)
     # Of extremes that are not dropped only infinity, which times zero is NaN, is in the way.
-    return bool((outer.mul_(CANCELS * drops) <= total.abs_()).all())
+    outer *= (CANCELS * drops).to(outer.dtype)
+    return bool(torch.abs(out, out=smallest).sub_(outer).amin() >= 0)
 
 
 def _kept(values: Tensor, ordered: list[Tensor], ranks: Tensor) -> Tensor:
