@@ -38,7 +38,7 @@ def long() -> Result:
                 "rule": aggregate,
                 "plain": lambda: torch.mm(mixing, messages, out=plain),
             }
-            seconds = interleaved(sides, rounds=5, warm=1)
+            seconds = interleaved(sides, rounds=11, warm=1)
             rows.append(
                 Row(
                     f"{name} ÷ E @ Y",

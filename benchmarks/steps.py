@@ -12,7 +12,7 @@ SAMPLES = 60_000
 
 
 def fused() -> Result:
-    """27 runs (9 rules × 3 networks) over the step's matrix products alone."""
+    """27 runs (8 rules and the baseline × 3 networks) over the step's matrix products alone."""
     with Workers() as workers:
         runs = paper_runs()
         step = stepper(mnist_engine(runs, workers))
@@ -44,7 +44,7 @@ def share() -> Result:
         seconds = _halves(mnist_engine(paper_runs(), workers))
     return Result(
         "share",
-        "aggregation of all nine rules ÷ the steps of 27 runs that it is part of",
+        "aggregation of 27 runs ÷ the steps that it is part of",
         [
             Row(
                 "aggregation ÷ step",

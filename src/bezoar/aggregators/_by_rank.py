@@ -10,7 +10,7 @@ from bezoar.aggregators._seats import Seats
 
 #: Bytes of gathered messages sorted at a time: they stay in the cache, and work on them takes long
 #: enough for threads not to wait for each other.
-RANK_BYTES = 8 << 20
+RANK_BYTES = 4 << 20
 
 #: Sums over neighbourhoods are a matrix product where the network is at most so many times larger.
 SUMMED = 4
