@@ -150,7 +150,7 @@ def _why_not(attempt: Callable[[RunSpec], object], spec: RunSpec) -> str | None:
 
 
 def _deal_out(spec: RunSpec) -> None:
-    partition_of(spec, len(network_of(spec).regular))
+    partition_of(spec, network_of(spec).agents)
 
 
 def _together(runs: Mapping[str, RunSpec]) -> list[dict[str, RunSpec]]:
