@@ -34,6 +34,8 @@ def chromium():
     if CHROMIUM is None:
         if os.environ.get("BEZOAR_REQUIRE_BROWSER"):
             pytest.fail("BEZOAR_REQUIRE_BROWSER is set, and no Chromium is installed")
+        # Reason: a browser is no Python package, so "make test" cannot bring one along. CI installs
+        # Chromium and sets BEZOAR_REQUIRE_BROWSER, so that there these tests always run.
         pytest.skip("no Chromium is installed (Debian: apt-get install chromium)")
     with sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
