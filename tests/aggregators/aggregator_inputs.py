@@ -163,7 +163,7 @@ def path(
 #: Each way the same exchange can be computed.
 PATHS = {
     "dense": {"dense_advantage": 10**9},
-    "dense in turns": {"dense_advantage": 10**9, "seated_bytes": 40_000},
+    "dense in turns": {"dense_advantage": 10**9, "seated_bytes": 1},
     "gathered": {"dense_advantage": 0},
     "chunked": {"dense_advantage": 0, "chunk_bytes": 500},
 }
