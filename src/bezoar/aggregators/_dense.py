@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, product
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -76,9 +77,7 @@ class DenseExchange:
         self._map = map
         self._groups = []
         first = 0
-        for _, same in groupby(
-            rules, key=lambda rule: (rule.reads, rule.wiring(), rule.head_shape())
-        ):
+        for _, same in groupby(rules, key=_kind):
             alike = list(same)
             runs = slice(first, first + len(alike)) if len(rules) > 1 else slice(None)
             here = networks if len(networks) == 1 else networks[runs]
@@ -127,6 +126,11 @@ class DenseExchange:
         # A value that is not finite reaches every row of the product, even with weight zero.
         if not torch.isfinite(models[:, 0].sum()):
             models.copy_(combine_carefully(matrix, messages))
+
+
+def _kind(rule: WeightedAggregator) -> tuple[Any, ...]:
+    """What rules must have in common to be one group; where output layers are is a rule's own."""
+    return rule.reads, rule.wiring(), rule if rule.reads == "head" else None
 
 
 def _group(

@@ -111,8 +111,8 @@ def _is_stray(products: Tensor) -> Tensor:
     to_reference = products.diagonal(dim1=-2, dim2=-1).sum(-1)
     to_each_other = inputs * to_reference - products.sum((-1, -2))  # every pair once
     # Pairs with the reference, which is an input, are among them.
-    stray = (to_each_other <= (1 + STRAY) * to_reference) & (to_reference > 0)
-    return stray[..., None, None] if inputs > 2 else torch.zeros_like(stray)[..., None, None]
+    stray = (to_each_other <= (1 + STRAY) * to_reference) & (to_reference > 0) & (inputs > 2)
+    return stray[..., None, None]
 
 
 def _most_central(products: Tensor) -> Tensor:

@@ -25,9 +25,6 @@ class Heads(Protocol):
             ``[..., m, m]``, and the same about a common reference.
         """
 
-    def of(self, runs: slice) -> "Heads":
-        """The same of some runs, which are the first dimension."""
-
 
 @dataclass(frozen=True)
 class NetworkHeads:
@@ -60,10 +57,6 @@ class NetworkHeads:
         )
         return raw, centred
 
-    def of(self, runs: slice) -> "NetworkHeads":
-        index = self.index[runs] if len(self.index) > 1 else self.index
-        return NetworkHeads(self.raw[runs], self.centred[runs], index)
-
 
 @dataclass(frozen=True)
 class GatheredHeads:
@@ -85,9 +78,6 @@ class GatheredHeads:
         chosen = self.rows.take_along_dim(classes[..., None, :, None], dim=-2)
         raw, centred = head_products(chosen.flatten(-2).unsqueeze(-2), self.finite)
         return raw.squeeze(-3), centred.squeeze(-3)
-
-    def of(self, runs: slice) -> "GatheredHeads":
-        return GatheredHeads(self.rows[runs], self.finite[runs])
 
 
 def gather_heads(head: Tensor, index: Tensor, finite: Tensor) -> GatheredHeads:

@@ -48,7 +48,7 @@ class Neighbourhood:
             for field in fields(self)
             if isinstance(value := getattr(self, field.name), Tensor)
         }
-        return replace(self, heads=self.heads and self.heads.of(runs), **parts)
+        return replace(self, **parts)
 
     @property
     def size(self) -> Tensor:
