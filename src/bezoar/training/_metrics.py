@@ -36,7 +36,6 @@ BY_TEST = BY_AVERAGE | BY_AGENT
 #: Metrics that need every agent's gradient at the average model.
 BY_GRADIENT = {"training_loss", "gradient_norm", "heterogeneity", "disturbance"}
 
-
 #: Models tested at a time.
 TESTED = 32
 
@@ -183,9 +182,9 @@ class Meter:
         }
 
     def _of_regular(self, values: Tensor) -> Tensor:
-        """``[runs, agents, D]`` with zeros in place of the poisoned agents'."""
+        """``[runs, agents, D]`` that may be weighed with zeros at the poisoned agents."""
         flat = values.flatten(2)
-        if bool(torch.isfinite(flat.sum())):  # zero times it will be zero
+        if bool(torch.isfinite(flat.sum())):
             return flat
         return flat.masked_fill(self._poisoned.unsqueeze(-1), 0)
 
