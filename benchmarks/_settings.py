@@ -36,14 +36,13 @@ def mnist_engine(
     return Engine(problem, runs, workers)
 
 
-def stepper(engine: Engine, steps: int = 1) -> Callable[[], None]:
+def stepper(engine: Engine) -> Callable[[], None]:
     """Steps an engine on from where it stands."""
     state = engine.start()
 
     def step() -> None:
         nonlocal state
-        for _ in range(steps):
-            state = engine.step(state)
+        state = engine.step(state)
 
     return step
 
