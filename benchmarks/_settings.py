@@ -6,7 +6,7 @@ import torch
 
 from bezoar import aggregators, attacks, data, networks
 from bezoar._scratch import scratch
-from bezoar._seeds import Branch, generator
+from bezoar._seeds import Purpose, generator
 from bezoar.experiments._paper import NETWORKS, RULES
 from bezoar.training import Engine, Problem, Run, Workers
 
@@ -31,7 +31,7 @@ def mnist_engine(
     """An engine for MNIST by class over ten agents."""
     mnist = data.mnist()
     deal = data.partition("by_class")
-    partition = deal(mnist.train_labels, mnist.classes, 10, generator(0, Branch.PARTITION))
+    partition = deal(mnist.train_labels, mnist.classes, 10, generator(0, Purpose.PARTITION))
     problem = Problem(mnist, partition, 10**9, every, metrics)
     return Engine(problem, runs, workers)
 

@@ -1,18 +1,30 @@
-"""One seed tree: every random choice of a run grows from its seed, and none from global state."""
+"""Every random choice of a run follows from its seed; none comes from a global state."""
 
 from enum import IntEnum
 
 import numpy as np
 
+#: Stands for the agent where a choice of one iteration concerns all agents.
+EVERYONE = 2**32 - 1
 
-class Branch(IntEnum):
-    """What a branch of the seed tree is for. Numbers are part of a run's identity."""
+
+class Purpose(IntEnum):
+    """What random numbers are for. The numbers are part of a run's identity."""
 
     PARTITION = 1
     ATTACK = 2
     COSTS = 3
 
 
-def generator(seed: int, branch: Branch, *path: int) -> np.random.Generator:
-    """The random generator at one place of the tree, the same in any process and order."""
-    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(branch, *path)))
+def generator(
+    seed: int, purpose: Purpose, agent: int | None = None, iteration: int | None = None
+) -> np.random.Generator:
+    """The random generator for one purpose, agent and iteration.
+
+    It is a function of its arguments, the same in any process and order: nothing is ever drawn
+    from a generator that somebody else has advanced.
+    """
+    path: tuple[int, ...] = () if agent is None else (agent,)
+    if iteration is not None:
+        path = (*(path or (EVERYONE,)), iteration)
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(purpose, *path)))

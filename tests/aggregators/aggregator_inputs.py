@@ -1,6 +1,5 @@
 """What the aggregators' tests share: rules with options, random networks and messages."""
 
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 import aggregator_reference as reference
@@ -11,7 +10,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from bezoar import Network, aggregators
-from bezoar.aggregators import WeightedAggregator, _dense, _exchange
+from bezoar.aggregators import WeightedAggregator
+from bezoar.exchange import Exchange, Tuning
 
 HEAD = (3, 2)
 
@@ -135,7 +135,7 @@ class Spy(WeightedAggregator):
     def __init__(self, rule):
         self.inner = rule
         self.reads = rule.reads
-        self.check, self.wiring, self.head_shape = rule.check, rule.wiring, rule.head_shape
+        self.check, self.wiring, self.output_layer = rule.check, rule.wiring, rule.output_layer
         self.seen = []
 
     def weights(self, neighbourhood):
@@ -144,37 +144,30 @@ class Spy(WeightedAggregator):
         return weights
 
 
-@contextmanager
-def path(
-    dense_advantage=_exchange.DENSE_ADVANTAGE,
-    chunk_bytes=_exchange.CHUNK_BYTES,
-    seated_bytes=_dense.SEATED_BYTES,
-):
-    """Which of the two ways of gathering neighbourhoods is taken, and in which chunks."""
-    before = _exchange.DENSE_ADVANTAGE, _exchange.CHUNK_BYTES, _dense.SEATED_BYTES
-    _exchange.DENSE_ADVANTAGE, _exchange.CHUNK_BYTES = dense_advantage, chunk_bytes
-    _dense.SEATED_BYTES = seated_bytes
-    try:
-        yield
-    finally:
-        _exchange.DENSE_ADVANTAGE, _exchange.CHUNK_BYTES, _dense.SEATED_BYTES = before
-
-
 #: Each way the same exchange can be computed.
 PATHS = {
-    "dense": {"dense_advantage": 10**9},
-    "dense in turns": {"dense_advantage": 10**9, "seated_bytes": 1},
-    "gathered": {"dense_advantage": 0},
-    "chunked": {"dense_advantage": 0, "chunk_bytes": 500},
+    "dense": Tuning(dense_advantage=10**9),
+    "dense in turns": Tuning(dense_advantage=10**9, matrix_bytes=1),
+    "gathered": Tuning(dense_advantage=0),
+    "chunked": Tuning(dense_advantage=0, piece_bytes=500, block_bytes=500),
 }
 
 #: The two that share no code beside the rule's weights, for tests of many cases.
 TWO_PATHS = {name: PATHS[name] for name in ("dense", "chunked")}
 
 
-def apply(rule, messages, network, dtype=torch.float64):
+def exchanged(rule, messages, networks, tuning=None, share=False, **options):
+    """``rule`` on messages ``[..., W, D]`` of one network, or of one a run, in one of the ways."""
+    flat = messages.reshape(-1, *messages.shape[-2:])
+    nets = list(networks) if isinstance(networks, list | tuple) else [networks] * len(flat)
+    one = Exchange([rule] * len(nets), nets, tuning=tuning or Tuning(), **options)
+    models, shares = one(flat, share)
+    return models.view(messages.shape), None if shares is None else shares.view(messages.shape[:-1])
+
+
+def apply(rule, messages, network, dtype=torch.float64, tuning=None):
     """``rule`` on a numpy array, as a numpy array of the given precision."""
-    return rule(torch.as_tensor(messages, dtype=dtype), network).numpy()
+    return exchanged(rule, torch.as_tensor(messages, dtype=dtype), network, tuning)[0].numpy()
 
 
 def assert_close(found, expected, tolerance, message=""):

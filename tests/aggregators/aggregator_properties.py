@@ -15,7 +15,7 @@ from aggregator_inputs import (
     apply,
     assert_close,
     checked,
-    path,
+    exchanged,
     random_messages,
     random_network,
     roomy_situations,
@@ -25,7 +25,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bezoar import networks
-from bezoar.aggregators import Exchange
 
 
 def each_run(messages):
@@ -51,8 +50,7 @@ class EqualsTheLoop:
             messages = random_messages(rng, network, (2,), 600)
             expected = np.stack([case.loop(run, network)[0] for run in messages])
             for name, constants in PATHS.items():
-                with path(**constants):
-                    found = apply(case.rule(), messages, network)
+                found = apply(case.rule(), messages, network, tuning=constants)
                 assert_close(found, expected, case.tolerance * np.abs(messages).max(), name)
 
     def test_several_networks_at_once(self, case):
@@ -63,8 +61,7 @@ class EqualsTheLoop:
         pairs = zip(messages, nets, strict=True)
         expected = np.stack([case.loop(run, network)[0] for run, network in pairs])
         for name, constants in PATHS.items():
-            with path(**constants):
-                found = Exchange(case.rule(), nets)(torch.from_numpy(messages)).numpy()
+            found, _ = exchanged(case.rule(), torch.from_numpy(messages), nets, constants)
             assert_close(found, expected, case.tolerance * np.abs(messages).max(), name)
 
     def test_the_messages_are_left_alone(self, case):
@@ -73,8 +70,7 @@ class EqualsTheLoop:
         messages = torch.from_numpy(random_messages(rng, network, (2,)))
         before = messages.clone()
         for constants in PATHS.values():
-            with path(**constants):
-                case.rule()(messages, network)
+            exchanged(case.rule(), messages, network, constants)
         assert torch.equal(messages, before)
 
 
@@ -145,8 +141,7 @@ class KeepsConsensus:
                 row = np.full(7, value)
                 messages = np.tile(row, (network.agents, 1))
                 for constants in PATHS.values():
-                    with path(**constants):
-                        found = apply(case.rule(), messages, network)
+                    found = apply(case.rule(), messages, network, tuning=constants)
                     assert_close(found, messages, 1e-14 * abs(value))
 
 
@@ -171,16 +166,15 @@ class WeighsInputs:
         network, messages = case.fit(situation.network), situation.messages
         for constants in TWO_PATHS.values():
             spy = Spy(case.rule())
-            with path(**constants):
-                exchange = Exchange(spy, [network])
-                found, share = exchange.step(torch.from_numpy(messages), share=True)
+            sent = torch.from_numpy(messages)
+            found, share = exchanged(spy, sent, network, constants, share=True)
             assert spy.seen
             for neighbourhood, weights in spy.seen:
                 padding = ~neighbourhood.mask.expand(weights.shape)
                 assert bool((weights[padding] == 0).all())
                 assert float(weights.min()) >= -1e-12
                 assert float((weights.sum(-1) - 1).abs().max()) <= 1e-12
-            if constants.get("dense_advantage"):
+            if constants.dense_advantage:
                 found, share = each_run(found.numpy()), share.view(-1, network.agents).numpy()
                 self._combines(neighbourhood, weights, each_run(messages), found)
                 behind = np.isin(neighbourhood.index.numpy(), network.poisoned)
@@ -199,9 +193,8 @@ class WeighsInputs:
     def test_share_is_the_weight_of_poisoned_inputs(self, case, situation):
         network, messages = case.fit(situation.network), situation.messages
         for name, constants in TWO_PATHS.items():
-            with path(**constants):
-                exchange = Exchange(case.rule(), [network])
-                _, share = exchange.step(torch.from_numpy(messages), share=True)
+            sent = torch.from_numpy(messages)
+            _, share = exchanged(case.rule(), sent, network, constants, share=True)
             assert share.shape == messages.shape[:-1]
             for run, got in zip(each_run(messages), share.view(-1, network.agents), strict=True):
                 _, weights = case.loop(run, network)
@@ -221,12 +214,11 @@ class SharesSensibly:
         network = case.fit(situation.network)
         messages = torch.from_numpy(situation.messages)
         for constants in TWO_PATHS.values():
-            with path(**constants):
-                exchange = Exchange(case.rule(), [network])
-                models, share = exchange.step(messages, share=True)
-                assert torch.equal(models, exchange(messages))
-                narrow = messages.float()
-                assert torch.equal(exchange.step(narrow, share=True)[0], exchange(narrow))
+            models, share = exchanged(case.rule(), messages, network, constants, share=True)
+            assert torch.equal(models, exchanged(case.rule(), messages, network, constants)[0])
+            narrow = messages.float()
+            asked, _ = exchanged(case.rule(), narrow, network, constants, share=True)
+            assert torch.equal(asked, exchanged(case.rule(), narrow, network, constants)[0])
             assert share.shape == messages.shape[:-1]
             assert float(share.min()) >= 0
             assert float(share.max()) <= 1
@@ -236,5 +228,5 @@ class SharesSensibly:
     def test_share_without_poisoned_agents_is_zero(self, case):
         network = networks.two_castle(6, poisoned=0)
         messages = torch.randn(6, 5, dtype=torch.float64, generator=torch.manual_seed(0))
-        _, share = Exchange(case.rule(), [network]).step(messages, share=True)
+        _, share = exchanged(case.rule(), messages, network, share=True)
         assert bool((share == 0).all())

@@ -8,7 +8,7 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 import torch
-from aggregator_inputs import TWO_PATHS, apply, assert_close, path, random_messages
+from aggregator_inputs import TWO_PATHS, apply, assert_close, random_messages
 
 from bezoar import networks
 
@@ -32,8 +32,7 @@ class Bounded:
             messages[list(network.poisoned)] = size * rng.normal(size=messages.shape[-1])
             regular = list(network.regular)
             for name, constants in TWO_PATHS.items():
-                with path(**constants):
-                    found = apply(case.rule(), messages, network)[regular]
+                found = apply(case.rule(), messages, network, tuning=constants)[regular]
                 assert (found >= messages[regular].min(axis=0) - self.margin).all(), name
                 assert (found <= messages[regular].max(axis=0) + self.margin).all(), name
 
@@ -60,8 +59,7 @@ class _BadMessages:
             # An iteration that stops by a tolerance may stop elsewhere beside other runs.
             tolerance = 1e-5 if dtype == torch.float32 or case.name == "rfa" else 1e-9
             for name, constants in TWO_PATHS.items():
-                with path(**constants):
-                    found = apply(case.rule(), messages, network, dtype)
+                found = apply(case.rule(), messages, network, dtype, tuning=constants)
                 assert_close(found[far], clean[far], tolerance, name)
                 assert_close(found[told], expected[told], tolerance, name)
                 silent = [v for v in self.hears(network, bad) if v not in told]
@@ -94,8 +92,7 @@ class LeavesOutBadMessages(_BadMessages):
             messages[bad, coordinate] = np.nan
             expected, told = self.expected(case, messages, network, bad)
             for name, constants in TWO_PATHS.items():
-                with path(**constants):
-                    found = apply(case.rule(), messages, network)
+                found = apply(case.rule(), messages, network, tuning=constants)
                 assert_close(found[told], expected[told], case.tolerance * 10, name)
 
 
@@ -110,8 +107,7 @@ class SurvivesMostlyBadMessages:
                 messages = clean.copy()
                 messages[list(bad)] = np.nan
                 for name, constants in TWO_PATHS.items():
-                    with path(**constants):
-                        found = apply(case.rule(), messages, network)
+                    found = apply(case.rule(), messages, network, tuning=constants)
                     if count == 6:
                         assert not np.isfinite(found).any()
                         continue
@@ -165,8 +161,7 @@ class ResolvesConsensus:
             messages = torch.from_numpy(common + moves).to(dtype).double().numpy()
             expected = np.stack([self._moved(case, run, network, apart) for run in messages])
             for name, constants in TWO_PATHS.items():
-                with path(**constants):
-                    found = apply(case.rule(100 * apart), messages, network, dtype)
+                found = apply(case.rule(100 * apart), messages, network, dtype, tuning=constants)
                 error = found.astype(float) - messages[:, :1] - expected
                 worst = np.linalg.norm(error, axis=-1).max()
                 assert worst <= 100 * tolerance, (name, network.name)
@@ -196,8 +191,7 @@ class SeesPastAnOutlier:
             rounding = 3e-6 if dtype == torch.float32 else 0
             slack = 1e-2 if case.name == "rfa" else 1e-5
             for name, constants in TWO_PATHS.items():
-                with path(**constants):
-                    found = apply(case.rule(spread), messages, network, dtype)
+                found = apply(case.rule(spread), messages, network, dtype, tuning=constants)
                 assert_close(found[near], expected[near], slack * spread + rounding, name)
 
 

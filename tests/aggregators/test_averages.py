@@ -1,7 +1,7 @@
 """The weighted mean, the mean, and no communication."""
 
 import numpy as np
-from aggregator_inputs import PATHS, Case, apply, assert_close, path, random_messages
+from aggregator_inputs import PATHS, Case, apply, assert_close, random_messages
 from aggregator_properties import (
     EqualsTheLoop,
     KeepsConsensus,
@@ -47,8 +47,7 @@ class TestLocal(*EVERYTHING):
         messages = random_messages(np.random.default_rng(2), network)
         messages[3] = np.nan
         for constants in PATHS.values():
-            with path(**constants):
-                found = apply(case.rule(), messages, network)
+            found = apply(case.rule(), messages, network, tuning=constants)
             others = [0, 1, 2, 4]
             assert np.array_equal(found[others], messages[others])
             assert not np.isfinite(found[3]).any()

@@ -4,7 +4,7 @@ import networkx as nx
 import numpy as np
 import pytest
 import torch
-from aggregator_inputs import PATHS, Case, apply, assert_close, path
+from aggregator_inputs import PATHS, Case, apply, assert_close, exchanged
 from aggregator_properties import (
     AveragesWithoutPoison,
     BreaksTiesByIndex,
@@ -24,7 +24,7 @@ from aggregator_robustness import (
 )
 
 from bezoar import Network, networks
-from bezoar.aggregators import Exchange, Median, TrimmedMean
+from bezoar.aggregators import Median, TrimmedMean
 
 EVERYTHING = (
     EqualsTheLoop,
@@ -57,10 +57,9 @@ def test_more_infinite_values_than_are_trimmed(where):
     messages = np.arange(5.0)[:, None] * np.ones((5, 2))
     messages[[1, 3], 0] = np.nan
     inner = networks.complete(5, poisoned=0)
-    with path(**PATHS[where]):
-        one_too_many = apply(TrimmedMean(estimate=1), messages, inner)
-        enough = apply(TrimmedMean(estimate=2), messages, inner)
-        median = apply(Median(), messages, network)
+    one_too_many = apply(TrimmedMean(estimate=1), messages, inner, tuning=PATHS[where])
+    enough = apply(TrimmedMean(estimate=2), messages, inner, tuning=PATHS[where])
+    median = apply(Median(), messages, network, tuning=PATHS[where])
     assert np.isposinf(one_too_many[:, 0]).all()
     assert_close(one_too_many[:, 1], 2.0, 1e-12)
     assert_close(enough, [[4.0, 2.0]] * 5, 1e-12)
@@ -76,10 +75,9 @@ def test_share_counts_the_poisoned_values_that_are_kept(where):
     messages = torch.tensor(
         [[0.0, 0.0], [1.0, 1.0], [2.0, 3.0], [3.0, 4.0], [9.0, 2.0]], dtype=torch.float64
     )
-    with path(**PATHS[where]):
-        exchange = Exchange(TrimmedMean(), [networks.complete(5, {4})])
-        models, share = exchange.step(messages, share=True)
-        _, of_median = Exchange(Median(), [networks.complete(5, {4})]).step(messages, share=True)
+    network = networks.complete(5, {4})
+    models, share = exchanged(TrimmedMean(), messages, network, PATHS[where], share=True)
+    _, of_median = exchanged(Median(), messages, network, PATHS[where], share=True)
     assert torch.allclose(models, torch.tensor([2.0, 2.0], dtype=torch.float64))
     assert torch.allclose(share, torch.tensor((0 + 1 / 3) / 2, dtype=torch.float64))
     assert torch.allclose(of_median, torch.tensor((0 + 1) / 2, dtype=torch.float64))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from aggregator_inputs import PATHS, Case, apply, assert_close, path
+from aggregator_inputs import PATHS, Case, apply, assert_close
 from aggregator_properties import (
     AveragesWithoutPoison,
     BreaksTiesByIndex,
@@ -78,8 +78,7 @@ def test_ties_go_to_the_lowest_agent_even_where_another_sits_first(rule, where):
     # For everyone -1 and 1 are equally far from the mean; agents 2 and 3 hold them, and at agent
     # 3 its own model comes first but is not the lowest.
     messages = np.array([[0.0], [0.0], [-1.0], [1.0], [0.0]])
-    with path(**PATHS[where]):
-        found = apply(rule, messages, networks.complete(5, {4}))
+    found = apply(rule, messages, networks.complete(5, {4}), tuning=PATHS[where])
     assert_close(found, np.full((5, 1), 1 / 4), 1e-12)
 
 
@@ -96,8 +95,7 @@ def test_more_bad_messages_than_are_dropped(rule, where):
     network = networks.line(5, poisoned=0)
     messages = np.arange(5.0)[:, None] * np.ones((5, 3))
     messages[[1, 3]] = np.nan
-    with path(**PATHS[where]):
-        found = apply(rule(estimate=1), messages, network)
+    found = apply(rule(estimate=1), messages, network, tuning=PATHS[where])
     assert np.isfinite(found).all(axis=1).tolist() == [True, True, False, True, True]
     assert_close(found[[0, 4]], messages[[0, 4]], 1e-12)
     assert_close(found[1], messages[[0, 2]].mean(axis=0), 1e-12)

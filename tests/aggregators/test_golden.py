@@ -7,10 +7,9 @@ import networkx as nx
 import numpy as np
 import pytest
 import torch
-from aggregator_inputs import PATHS, path
+from aggregator_inputs import PATHS, exchanged
 
 from bezoar import Network, aggregators, networks
-from bezoar.aggregators import Exchange
 
 CASES = json.loads((Path(__file__).parents[1] / "golden" / "aggregators.json").read_text())
 
@@ -76,8 +75,7 @@ def test_every_rule_of_the_file_is_checked():
 @each_case
 def test_golden_values(case, rule):
     for constants in PATHS.values():
-        with path(**constants):
-            found = make(rule, case)(messages_of(case), network_of(case))
+        found, _ = exchanged(make(rule, case), messages_of(case), network_of(case), constants)
         assert_golden(found, case, rule)
 
 
@@ -92,9 +90,8 @@ def test_golden_values_stacked_into_one_batch(rule, where):
         for case in group if own_threshold else group[:1]:
             stack = [case, case, group[1], case] if own_threshold else group
             messages = torch.stack([messages_of(other) for other in stack])
-            with path(**PATHS[where]):
-                exchange = Exchange(make(rule, case), [network_of(other) for other in stack])
-                found = exchange(messages)
+            nets = [network_of(other) for other in stack]
+            found, _ = exchanged(make(rule, case), messages, nets, PATHS[where])
             for got, expected in zip(found, stack, strict=True):
                 if expected is case or not own_threshold:
                     assert_golden(got, expected, rule)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from aggregator_inputs import PATHS, Case, apply, path
+from aggregator_inputs import PATHS, Case, apply
 from aggregator_properties import (
     BreaksTiesByIndex,
     EqualsTheLoop,
@@ -54,8 +54,7 @@ class TestKrum(
 def test_returns_an_input_as_it_is(where):
     messages = np.random.default_rng(4).normal(size=(10, 5))
     network = networks.two_castle(10)
-    with path(**PATHS[where]):
-        found = apply(Krum(), messages, network)
+    found = apply(Krum(), messages, network, tuning=PATHS[where])
     for agent, model in enumerate(found):
         heard = messages[list(network.closed_neighbourhood(agent))]
         assert (np.abs(heard - model).max(axis=1) <= 1e-15).any()
@@ -65,6 +64,5 @@ def test_returns_an_input_as_it_is(where):
 def test_ties_go_to_the_lowest_agent_even_where_another_sits_first(where):
     # Agents 1 and 3 are each other's nearest: equal scores; at agent 3 its own model comes first.
     messages = np.array([[9.0], [1.0], [5.0], [1.5]])
-    with path(**PATHS[where]):
-        found = apply(Krum(estimate=1), messages, networks.complete(4, poisoned=0))
+    found = apply(Krum(estimate=1), messages, networks.complete(4, poisoned=0), tuning=PATHS[where])
     assert found.ravel().tolist() == [1.0] * 4

@@ -9,7 +9,7 @@ from aggregator_inputs import (
     Case,
     apply,
     assert_close,
-    path,
+    exchanged,
     random_messages,
     random_network,
 )
@@ -28,7 +28,7 @@ from aggregator_robustness import (
 )
 
 from bezoar import Network, networks
-from bezoar.aggregators import Exchange, LFighter
+from bezoar.aggregators import LFighter, OutputLayer
 
 
 class TestLFighter(
@@ -59,8 +59,7 @@ def test_small_neighbourhoods_are_split_best_beside_large_ones():
         expected, _ = case.loop(messages, network)
         small = [v for v in range(15) if len(network.closed_neighbourhood(v)) <= 12]
         for name, constants in PATHS.items():
-            with path(**constants):
-                found = apply(case.rule(), messages, network)
+            found = apply(case.rule(), messages, network, tuning=constants)
             assert_close(found[small], expected[small], 1e-9, name)
 
 
@@ -89,19 +88,20 @@ def test_poisoned_updates_that_resemble_each_other_are_left_out():
 @pytest.mark.parametrize("where", PATHS)
 def test_of_two_equal_clusters_the_lowest_agents_is_kept(where):
     messages = np.array([[1.0, 0.0], [0.0, 1.0]])
-    with path(**PATHS[where]):
-        found = apply(LFighter(head=(2, 1)), messages, networks.line(2))
+    found = apply(LFighter(head=(2, 1)), messages, networks.line(2), tuning=PATHS[where])
     assert_close(found, messages[[0, 0]], 1e-15)
 
 
 @pytest.mark.parametrize("where", PATHS)
-def test_the_output_layer_can_be_handed_in(where):
+def test_the_output_layer_may_lie_anywhere(where):
+    """Four numbers precede it, and a gap of one follows each of its rows."""
     network = networks.two_castle(10)
     messages = torch.from_numpy(random_messages(np.random.default_rng(24), network, (2,)))
-    head = messages[..., :6].unflatten(-1, (3, 2))
-    # The messages proper in another order: only the head says who is kept.
-    turned = messages.flip(-1)
-    with path(**PATHS[where]):
-        expected = LFighter(head=(3, 2))(messages, network).flip(-1)
-        found = Exchange(LFighter(), [network])(turned, head)
-    assert torch.allclose(found, expected)
+    expected = LFighter(head=(3, 2))(messages, network)
+    head, rest = messages[..., :6].unflatten(-1, (3, 2)), messages[..., 6:]
+    rows = torch.cat([head, 100 * torch.randn(*head.shape[:-1], 1).double()], dim=-1).flatten(-2)
+    moved = torch.cat([-50 * rows[..., :4], rows, rest], dim=-1)
+    layer = OutputLayer(3, 2, stride=3, start=4)
+    found, _ = exchanged(LFighter(), moved, network, PATHS[where], layer=layer)
+    kept = found[..., 4:13].unflatten(-1, (3, 3))[..., :2].flatten(-2)
+    assert torch.allclose(torch.cat([kept, found[..., 13:]], dim=-1), expected)

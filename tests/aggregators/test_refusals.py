@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from bezoar import BezoarError, aggregators, networks
-from bezoar.aggregators import Exchange
+from bezoar.exchange import Exchange
 
 LABELS = {
     "weighted_mean": "WeiMean",
@@ -48,7 +48,7 @@ def test_an_impossible_rule_names_agent_inputs_and_estimate(
     )
     for attempt in (
         lambda: rule.check(network),
-        lambda: Exchange(rule, [network]),
+        lambda: Exchange([rule], [network]),
         lambda: rule(torch.zeros(network.agents, 3), network),
     ):
         with pytest.raises(BezoarError, match=told):
@@ -60,7 +60,7 @@ def test_one_impossible_network_among_several_is_refused():
     rule = aggregators.create("trimmed_mean")
     rule.check(good)
     with pytest.raises(BezoarError, match="impossible at agent 0 of the complete network"):
-        Exchange(rule, [good, bad])
+        Exchange([rule] * 2, [good, bad])
 
 
 @pytest.mark.parametrize(("name", "least"), [("trimmed_mean", 5), ("faba", 3), ("ios", 3)])

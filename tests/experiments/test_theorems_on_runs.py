@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from bezoar import BezoarError, aggregators, attacks, data, experiments, networks, theory, training
-from bezoar._seeds import Branch, generator
+from bezoar._seeds import Purpose, generator
 
 COMPLETE, TWO_CASTLE, FAN = experiments.theorem_networks()
 
@@ -85,7 +85,7 @@ def test_suprema_are_taken_where_the_proofs_need_them():
     runs = [training.Run(network, aggregators.create(rule), flip) for rule in rules]
     dataset = experiments.reduced_mnist(8)
     deal = data.partition("by_class")
-    dealt = deal(dataset.train_labels, 10, 8, generator(0, Branch.PARTITION))
+    dealt = deal(dataset.train_labels, 10, 8, generator(0, Purpose.PARTITION))
     problem = training.Problem(dataset, dealt, 12, 1, (), "float64")
     verdicts = experiments.verify(problem, runs, workers=1)
     timed = [

@@ -1,7 +1,7 @@
 import pytest
 
 from bezoar import data, training
-from bezoar._seeds import Branch, generator
+from bezoar._seeds import Purpose, generator
 
 
 @pytest.fixture(scope="session")
@@ -20,7 +20,7 @@ def problem(small_mnist):
             small_mnist.train_labels,
             10,
             agents,
-            generator(changes.pop("seed", 0), Branch.PARTITION),
+            generator(changes.pop("seed", 0), Purpose.PARTITION),
         )
         fields = {"metrics": tuple(training.METRICS)} | changes
         return training.Problem(

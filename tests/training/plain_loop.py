@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from aggregator_reference import aggregate, closed_neighbourhoods
 
-from bezoar._seeds import Branch, generator
+from bezoar._seeds import Purpose, generator
 
 
 def design(samples):
@@ -57,7 +57,7 @@ class Loop:
             labels = dataset.train_labels[partition.samples(w)]
             touched = np.zeros(len(labels), dtype=bool)
             if w in self.run.network.poisoned:
-                rng = generator(self.run.seed, Branch.ATTACK, w)
+                rng = generator(self.run.seed, Purpose.ATTACK, w)
                 touched = self.run.attack.touched(labels, rng)
                 corrupted = self.run.attack.corrupt(labels, self.classes, rng)
                 labels = np.where(touched, corrupted, labels)

@@ -3,16 +3,27 @@
 from typing import Any
 
 from bezoar import _registry
-from bezoar.aggregators._averages import Local, Mean, WeightedMean
-from bezoar.aggregators._base import Aggregator, CoordinateAggregator, WeightedAggregator
-from bezoar.aggregators._clipping import CenteredClipping, ClippedGossip
-from bezoar.aggregators._coordinates import Median, TrimmedMean
-from bezoar.aggregators._exchange import Exchange, is_dense
-from bezoar.aggregators._filtering import FABA, IOS
+from bezoar.aggregators._centered_clipping import CenteredClipping
+from bezoar.aggregators._clipped_gossip import ClippedGossip
+from bezoar.aggregators._estimate import Estimate, estimates
+from bezoar.aggregators._faba import FABA
+from bezoar.aggregators._ios import IOS
 from bezoar.aggregators._krum import Krum
 from bezoar.aggregators._lfighter import LFighter
-from bezoar.aggregators._neighbourhood import Neighbourhood
+from bezoar.aggregators._local import Local
+from bezoar.aggregators._mean import Mean
+from bezoar.aggregators._median import Median
+from bezoar.aggregators._neighbourhood import Neighbourhood, pairwise
+from bezoar.aggregators._output_layer import OutputLayer, OutputLayers
 from bezoar.aggregators._rfa import RFA
+from bezoar.aggregators._rule import (
+    REMEMBERED,
+    Aggregator,
+    CoordinateAggregator,
+    WeightedAggregator,
+)
+from bezoar.aggregators._trimmed_mean import TrimmedMean
+from bezoar.aggregators._weighted_mean import WeightedMean
 
 #: Every aggregator by its name.
 AGGREGATORS: dict[str, type[Aggregator]] = {
@@ -37,23 +48,27 @@ __all__ = [
     "AGGREGATORS",
     "FABA",
     "IOS",
+    "REMEMBERED",
     "RFA",
     "Aggregator",
     "CenteredClipping",
     "ClippedGossip",
     "CoordinateAggregator",
-    "Exchange",
+    "Estimate",
     "Krum",
     "LFighter",
     "Local",
     "Mean",
     "Median",
     "Neighbourhood",
+    "OutputLayer",
+    "OutputLayers",
     "TrimmedMean",
     "WeightedAggregator",
     "WeightedMean",
     "create",
-    "is_dense",
+    "estimates",
+    "pairwise",
 ]
 
 

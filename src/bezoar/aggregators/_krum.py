@@ -1,15 +1,14 @@
-"""Krum: the input with the nearest company."""
+"""Krum: the input nearest to its neighbours."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
-from bezoar.aggregators._base import WeightedAggregator, refuse_small_neighbourhoods
+from bezoar.aggregators._estimate import Estimate, check_estimate
 from bezoar.aggregators._neighbourhood import Neighbourhood
-from bezoar.aggregators._seats import Estimate, check_estimate, estimates
-from bezoar.networks import Network
+from bezoar.aggregators._rule import WeightedAggregator
 
 
 @dataclass(frozen=True)
@@ -32,12 +31,8 @@ class Krum(WeightedAggregator):
     def __post_init__(self) -> None:
         check_estimate(self.estimate)
 
-    def wiring(self) -> tuple[str, Estimate]:
-        return "metropolis", self.estimate
-
-    def check(self, network: Network) -> None:
-        needed = estimates(network, self.estimate) + 1
-        refuse_small_neighbourhoods(self, network, needed, "must keep at least one")
+    def inputs_needed(self, estimate: Any) -> Any:
+        return estimate + 1
 
     def weights(self, neighbourhood: Neighbourhood) -> Tensor:
         finite = neighbourhood.finite
@@ -49,7 +44,7 @@ class Krum(WeightedAggregator):
         counted = (neighbourhood.size - neighbourhood.estimate - 2).clamp(min=1)[..., None, None]
         rank = torch.arange(nearest.shape[-1], device=nearest.device)
         scores = nearest.masked_fill_(rank >= counted, 0).sum(-1)
-        # Someone whose company is not finite still comes before someone who is not.
+        # A finite input whose neighbours are not finite still comes before one that is not.
         scores = scores.clamp_(max=torch.finfo(scores.dtype).max / 2).masked_fill_(
             ~finite, torch.inf
         )

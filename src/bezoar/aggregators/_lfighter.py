@@ -8,8 +8,9 @@ import torch
 from torch import Tensor
 
 from bezoar._errors import BezoarError
-from bezoar.aggregators._base import WeightedAggregator
 from bezoar.aggregators._neighbourhood import TIE, Neighbourhood, normalised, pairwise
+from bezoar.aggregators._output_layer import OutputLayer
+from bezoar.aggregators._rule import WeightedAggregator
 
 #: Neighbourhoods up to this size are split in two by trying every split.
 ENUMERATED = 12
@@ -38,7 +39,7 @@ class LFighter(WeightedAggregator):
 
     name: ClassVar[str] = "lfighter"
     label: ClassVar[str] = "LFighter"
-    reads: ClassVar[str] = "head"
+    reads: ClassVar[str] = "output_layer"
 
     def __post_init__(self) -> None:
         if self.head is None:
@@ -50,27 +51,27 @@ class LFighter(WeightedAggregator):
             )
         object.__setattr__(self, "head", shape)
 
-    def head_shape(self) -> tuple[int, int] | None:
-        return self.head
+    def output_layer(self) -> OutputLayer | None:
+        return None if self.head is None else OutputLayer(*self.head)
 
     def weights(self, neighbourhood: Neighbourhood) -> Tensor:
-        assert neighbourhood.heads is not None
+        assert neighbourhood.output_layers is not None
         finite = neighbourhood.finite
-        loudness = (neighbourhood.heads.norms() * finite.unsqueeze(-2)).sum(-1)
-        raw, centred = neighbourhood.heads.products(_two_largest(loudness))
+        total_norms = (neighbourhood.output_layers.norms() * finite.unsqueeze(-2)).sum(-1)
+        raw, centred = neighbourhood.output_layers.products(_two_largest(total_norms))
         distances = pairwise(centred)
         present = finite.unsqueeze(-1) & finite.unsqueeze(-2)
         distances = distances.masked_fill_(~present, 0)
         first = _two_means(neighbourhood, distances)
-        kept = _less_alike(neighbourhood, raw, first)
+        kept = _less_similar(neighbourhood, raw, first)
         nothing = ~finite.any(-1, keepdim=True)
         return normalised((kept | (neighbourhood.mask & nothing)).to(torch.float64))
 
 
-def _two_largest(loudness: Tensor) -> Tensor:
+def _two_largest(total_norms: Tensor) -> Tensor:
     """``[..., 2]`` the two classes with the largest sums, of ties the lower class."""
-    first = _first_largest(loudness)
-    second = _first_largest(loudness.scatter(-1, first, -1.0))
+    first = _first_largest(total_norms)
+    second = _first_largest(total_norms.scatter(-1, first, -1.0))
     return torch.cat([first, second], dim=-1)
 
 
@@ -150,7 +151,7 @@ def _to_mean(distances: Tensor, members: Tensor) -> Tensor:
     return average - (average * share).sum(-1, keepdim=True) / 2
 
 
-def _less_alike(neighbourhood: Neighbourhood, raw: Tensor, first: Tensor) -> Tensor:
+def _less_similar(neighbourhood: Neighbourhood, raw: Tensor, first: Tensor) -> Tensor:
     """``[..., m]`` the cluster kept: the larger value, on a tie the one of the lowest agent."""
     finite = neighbourhood.finite
     second = finite & ~first

@@ -1,12 +1,13 @@
 """What an agent has after the exchange."""
 
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from bezoar.aggregators._heads import Heads
+from bezoar.aggregators._output_layer import OutputLayers
 
 #: Scores nearer to each other than this share of the largest are a tie.
 TIE = 1e-10
@@ -16,20 +17,21 @@ TIE = 1e-10
 class Neighbourhood:
     """What agents have after the exchange; leading dimensions are runs and agents.
 
-    Slot 0 is the agent's own model, the other ``m - 1`` its neighbours', padded with a mask.
-    Everything is float64, whatever the messages are: the Gram matrix is small, and near consensus
-    its entries cancel.
+    Slot 0 is the agent's own message, the next ones are its neighbours', padded with a mask. The
+    models that the rule remembers come last. Everything is float64, whatever the messages are: the
+    Gram matrix is small, and near consensus its entries cancel.
 
     Attributes:
-        mask: ``[..., m]`` false at padding.
-        finite: ``[..., m]`` whether the input is there and free of NaN and infinity.
-        mixing: ``[..., m]`` the agent's row of the mixing matrix, zero at padding.
+        mask: ``[..., m]`` true at inputs, false at padding and at remembered models.
+        finite: ``[..., m]`` whether the slot holds something free of NaN and infinity.
+        mixing: ``[..., m]`` the agent's row of the mixing matrix, zero elsewhere.
         estimate: ``[...]`` the estimated number of poisoned inputs.
         largest_estimate: the largest of them, on the host.
         index: ``[..., m]`` the agent behind each slot; ties go to the lowest.
-        gram: ``[..., m, m]`` inner products of the inputs about a common reference; zero at
-            padding and at inputs that are not finite. Absent unless the rule reads it.
-        heads: the inputs' output layers. Absent unless the rule reads them.
+        gram: ``[..., m, m]`` inner products of the slots about a common reference; zero at
+            padding and at what is not finite. Absent unless the rule reads it.
+        output_layers: the inputs' output layers. Absent unless the rule reads them.
+        remembered: the slot of each remembered model, by its name.
     """
 
     mask: Tensor
@@ -39,14 +41,15 @@ class Neighbourhood:
     largest_estimate: int
     index: Tensor
     gram: Tensor | None = None
-    heads: Heads | None = None
+    output_layers: OutputLayers | None = None
+    remembered: Mapping[str, int] = field(default_factory=dict)
 
     def of(self, runs: slice) -> "Neighbourhood":
-        """The same of some runs, which are the first dimension; of one network for all, as is."""
+        """The neighbourhoods of these runs. If all runs share one network, its part stays."""
         parts: dict[str, Any] = {
-            field.name: value[runs] if len(value) > 1 else value
-            for field in fields(self)
-            if isinstance(value := getattr(self, field.name), Tensor)
+            each.name: value[runs] if len(value) > 1 else value
+            for each in fields(self)
+            if isinstance(value := getattr(self, each.name), Tensor)
         }
         return replace(self, **parts)
 
@@ -56,7 +59,7 @@ class Neighbourhood:
         return self.mask.sum(-1)
 
     def squared_distances_to(self, combination: Tensor) -> Tensor:
-        """``[..., m]`` squared distances of the inputs to a combination of them.
+        """``[..., m]`` squared distances of the slots to a combination of them.
 
         Args:
             combination: ``[..., m]`` weights that sum to one.
@@ -65,7 +68,7 @@ class Neighbourhood:
         products = (self.gram @ combination.unsqueeze(-1)).squeeze(-1)
         norm = (products * combination).sum(-1, keepdim=True)
         diagonal = self.gram.diagonal(dim1=-2, dim2=-1)
-        return torch.sub(diagonal, products, alpha=2).add_(norm).clamp_(min=0)
+        return diagonal.sub(products, alpha=2).add_(norm).clamp_(min=0)
 
     def length(self, difference: Tensor) -> Tensor:
         """``[..., 1]`` the length of a combination whose weights ``[..., m]`` sum to zero."""

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from bezoar._errors import BezoarError
-from bezoar.aggregators._base import WeightedAggregator
 from bezoar.aggregators._neighbourhood import Neighbourhood, normalised
+from bezoar.aggregators._rule import WeightedAggregator
 
 #: Distances below this share of the inputs' distance to the reference cannot be told from zero.
 ROUNDING = 1e-7

@@ -1,27 +1,34 @@
-"""Attacks: what poisoned agents do to their labels."""
+"""Attacks: what poisoned agents do to their labels and to their messages."""
 
 from typing import Any
 
 from bezoar import _registry
-from bezoar.attacks._attacks import (
-    Attack,
+from bezoar.attacks._attack import Attack, Knowledge, OwnData, SeenMessages
+from bezoar.attacks._labels import (
     DynamicLabelFlip,
+    LabelAttack,
     LabelFlip,
     RandomLabels,
     Targeted,
 )
+from bezoar.attacks._sign_flip import SignFlip
 
 #: Every attack by its name.
 ATTACKS: dict[str, type[Attack]] = {
-    kind.name: kind for kind in (LabelFlip, DynamicLabelFlip, RandomLabels, Targeted)
+    kind.name: kind for kind in (LabelFlip, DynamicLabelFlip, RandomLabels, Targeted, SignFlip)
 }
 
 __all__ = [
     "ATTACKS",
     "Attack",
     "DynamicLabelFlip",
+    "Knowledge",
+    "LabelAttack",
     "LabelFlip",
+    "OwnData",
     "RandomLabels",
+    "SeenMessages",
+    "SignFlip",
     "Targeted",
     "create",
 ]

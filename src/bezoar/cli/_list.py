@@ -14,7 +14,8 @@ KINDS: dict[str, dict[str, Any]] = {
     "attacks": dict(attacks.ATTACKS),
     "schedules": dict(training.SCHEDULES),
     "datasets": dict(data.DATASETS),
-    "metrics": dict(training.METRICS),
+    "metrics": {name: metric.title for name, metric in training.METRICS.items()},
+    "optimizers": dict(training.OPTIMIZERS),
 }
 
 

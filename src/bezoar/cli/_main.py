@@ -49,6 +49,7 @@ def run(
     ] = None,
     partition: Annotated[Optional[str], choice("partitions")] = None,  # noqa: UP045
     attack: Annotated[Optional[str], choice("attacks")] = None,  # noqa: UP045
+    optimizer: Annotated[Optional[str], choice("optimizers")] = None,  # noqa: UP045
     schedule: Annotated[Optional[str], choice("schedules")] = None,  # noqa: UP045
     dataset: Annotated[Optional[str], typer.Option(help="Default: mnist.")] = None,  # noqa: UP045
     iterations: Annotated[Optional[int], typer.Option(help="Default: 1000.")] = None,  # noqa: UP045
@@ -78,6 +79,7 @@ def run(
         "poisoned": poisoned,
         "partition": partition,
         "attack": attack,
+        "optimizer": optimizer,
         "schedule": schedule,
         "dataset": dataset,
         "iterations": iterations,
@@ -195,7 +197,8 @@ def list_(
     kind: Annotated[
         Optional[str],  # noqa: UP045
         typer.Argument(
-            help="aggregators, networks, partitions, attacks, schedules, datasets or metrics."
+            help="aggregators, networks, partitions, attacks, optimizers, schedules, datasets or "
+            "metrics."
         ),
     ] = None,
     json: Json = False,

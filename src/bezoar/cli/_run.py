@@ -12,18 +12,6 @@ from bezoar.cli._screen import console, number, print_json, print_table, trainin
 from bezoar.experiments import RunSpec, network_of, run_all
 from bezoar.training import METRICS, History
 
-#: What the closing table shows of each rule, with short names.
-SHOWN = {
-    "accuracy": "accuracy",
-    "accuracy_mean": "mean",
-    "accuracy_worst": "worst",
-    "training_loss": "loss f",
-    "consensus_error": "consensus",
-    "heterogeneity": "ξ",
-    "disturbance": "A",
-    "poison_share": "poison",
-}
-
 
 def run(
     path: Path | None,
@@ -87,26 +75,28 @@ def _print(
         f"agents, poisoned {list(network.poisoned) or 'nobody'} by {first.attack}; "
         f"{first.iterations} iterations in {seconds:.1f} s"
     )
-    shown = [name for name in SHOWN if name in histories[0].metrics]
+    shown = {
+        name: metric.column
+        for name, metric in METRICS.items()
+        if metric.column and name in histories[0].metrics
+    }
     if len(histories) == 1:
         [history] = histories
         rows = [
             [str(history.iterations[at]), *(number(history[name][at]) for name in shown)]
             for at in _milestones(len(history.iterations))
         ]
-        print_table(names[0], ["iteration", *(SHOWN[name] for name in shown)], rows)
+        print_table(names[0], ["iteration", *shown.values()], rows)
     else:
         rows = [
             [name, *(number(history[metric][-1]) for metric in shown)]
             for name, history in zip(names, histories, strict=True)
         ]
-        print_table(
-            f"After {first.iterations} iterations", ["rule", *(SHOWN[name] for name in shown)], rows
-        )
+        print_table(f"After {first.iterations} iterations", ["rule", *shown.values()], rows)
     for name, history in zip(names, histories, strict=True):
         if history.diverged:
             console.print(f"[bold red]{name} diverged: some models are no longer finite[/]")
-    explained = [f"{SHOWN[name]}: {METRICS[name]}" for name in shown]
+    explained = [f"{column}: {METRICS[name].title}" for name, column in shown.items()]
     console.print("[dim]" + "\n".join(explained) + "[/]")
 
 

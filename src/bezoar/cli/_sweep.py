@@ -124,7 +124,8 @@ def _print_table(runs: Sequence[StoredRun | Failure]) -> None:
     columns = list(dict.fromkeys(column for cells in table.values() for column in cells))
     heads = columns if not across or across in CHOICES else [f"{across} {c}" for c in columns]
     rows = [[*row, *(table[row].get(c, "–") for c in columns)] for row in _in_order(table)]
-    title = METRICS[metric][0].upper() + METRICS[metric][1:]
+    about = METRICS[metric].title
+    title = about[0].upper() + about[1:]
     print_table(title, [*down, *heads], rows[:ROWS], texts=len(down))
     if len(rows) > ROWS:
         console.print(f"… and {count(len(rows) - ROWS, 'row')} more")

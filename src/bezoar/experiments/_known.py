@@ -8,7 +8,7 @@ from bezoar import _registry
 from bezoar._errors import BezoarError
 
 #: Fields that are a name with options.
-CHOICES = ("partition", "network", "attack", "aggregator", "schedule")
+CHOICES = ("partition", "network", "attack", "aggregator", "optimizer", "schedule")
 
 
 @cache
@@ -23,6 +23,7 @@ def known() -> dict[str, Mapping[str, Any]]:
         "network": networks.NETWORKS,
         "attack": attacks.ATTACKS,
         "aggregator": aggregators.AGGREGATORS,
+        "optimizer": training.OPTIMIZERS,
         "schedule": training.SCHEDULES,
         "metrics": training.METRICS,
     }

@@ -10,11 +10,10 @@ from torch import Tensor
 
 from bezoar import aggregators, attacks, data, networks, training
 from bezoar._errors import BezoarError
-from bezoar._seeds import Branch, generator
+from bezoar._seeds import Purpose, generator
 from bezoar.experiments._spec import Choice, RunSpec
-from bezoar.models import SoftmaxRegression
 from bezoar.networks import Network
-from bezoar.training import Checkpoint, Engine, History, Problem, Run, Workers
+from bezoar.training import Checkpoint, Cost, Engine, History, Run, SoftmaxTask, Workers
 
 #: Called with the number of iterations done, of all iterations, and the latest accuracies.
 Progress = Callable[[int, int, "list[float]"], Any]
@@ -92,7 +91,7 @@ def train_group(
 
     Args:
         specs: what to run; alike in :func:`shared_by`.
-        workers: who computes.
+        workers: the threads that share the work.
         progress: as for :meth:`Engine.train`, as are the others.
         start: where an earlier training of the same specs stood.
         keep: is told where training stands.
@@ -100,14 +99,18 @@ def train_group(
     Returns:
         One history a spec, in their order.
     """
-    # Runs on one network share it as one object, whatever is still in the cache: the engine
-    # treats them in one go, which decides last bits.
-    here: dict[Hashable, Network] = {}
-    runs = [_run(spec, here.setdefault(_site(spec), network_of(spec))) for spec in specs]
-    partition = partition_of(specs[0], runs[0].network.agents)
-    return Engine(problem_of(specs[0], partition), runs, workers).train(
-        progress, start=start, keep=keep
+    first = specs[0]
+    runs = [_run(spec, network_of(spec)) for spec in specs]
+    task = SoftmaxTask(
+        data.load(first.dataset),
+        partition_of(first, runs[0].network.agents),
+        runs,
+        workers,
+        first.dtype,
+        first.device,
     )
+    engine = Engine(task, iterations=first.iterations, every=first.every, metrics=metrics_of(first))
+    return engine.train(progress, start=start, keep=keep)
 
 
 def plan(
@@ -156,16 +159,31 @@ def machine_memory() -> int:
 def shared_by(spec: RunSpec) -> Hashable:
     """What a spec's run must have in common with those it is stepped together with."""
     agents = network_of(spec).agents
-    held = (spec.dataset, spec.partition, spec.seed, agents)
-    return (*held, spec.iterations, spec.every, spec.metrics, spec.dtype, spec.device)
+    learned = (spec.model, spec.dataset, spec.partition, spec.seed, agents)
+    return (*learned, spec.iterations, spec.every, spec.metrics, spec.dtype, spec.device)
+
+
+def cost_of(spec: RunSpec) -> Cost:
+    """What a run of the spec takes."""
+    return SoftmaxTask.cost(data.load(spec.dataset), network_of(spec).agents, spec.dtype)
 
 
 def run_bytes(spec: RunSpec) -> int:
-    """Models now and before, the labels' part of gradients, and gradients at the average."""
-    samples = data.load(spec.dataset)
-    parameters = SoftmaxRegression(samples.classes, samples.features)
-    width = 8 if spec.dtype == "float64" else 4
-    return 4 * width * network_of(spec).agents * parameters.classes * parameters.width
+    """The bytes that a run of the spec takes in training."""
+    return int(cost_of(spec).bytes)
+
+
+def operations_of(spec: RunSpec) -> float:
+    """The floating-point operations that a run of the spec takes."""
+    regular = len(network_of(spec).regular)
+    return training.operations(
+        cost_of(spec), spec.iterations, spec.every, metrics_of(spec), regular
+    )
+
+
+def metrics_of(spec: RunSpec) -> tuple[str, ...]:
+    """The metrics that a run of the spec takes."""
+    return tuple(training.METRICS) if spec.metrics is None else spec.metrics
 
 
 def check(spec: RunSpec) -> None:
@@ -174,7 +192,11 @@ def check(spec: RunSpec) -> None:
     Raises:
         BezoarError: with the field, what was found and what is allowed.
     """
-    training.check_runs(problem_of(spec, None), [_run(spec, network_of(spec))])
+    run = _run(spec, network_of(spec))
+    training.check_runs([run])
+    training.check_length(spec.iterations, spec.every, metrics_of(spec))
+    training.check_device(spec.device)
+    run.attack.check(data.load(spec.dataset).classes)
 
 
 def network_of(spec: RunSpec) -> Network:
@@ -207,7 +229,7 @@ def _network(choice: Choice, poisoned: int | tuple[int, ...] | None, stamp: Hash
 @lru_cache(maxsize=32)
 def _partition(dataset: str, choice: Choice, agents: int, seed: int) -> data.Partition:
     samples = data.load(dataset)
-    rng = generator(seed, Branch.PARTITION)
+    rng = generator(seed, Purpose.PARTITION)
     make = data.partition(choice.name, **choice.options)
     return make(samples.train_labels, samples.classes, agents, rng)
 
@@ -220,19 +242,7 @@ def _run(spec: RunSpec, network: Network) -> Run:
         schedule=_make(training.schedule, spec.schedule),
         weight_decay=spec.weight_decay,
         seed=spec.seed,
-    )
-
-
-def problem_of(spec: RunSpec, partition: data.Partition | None) -> Problem:
-    """What a run of the spec shares with those it is stepped together with."""
-    return Problem(
-        data.load(spec.dataset),
-        partition,
-        iterations=spec.iterations,
-        every=spec.every,
-        metrics=tuple(training.METRICS) if spec.metrics is None else spec.metrics,
-        dtype=spec.dtype,
-        device=spec.device,
+        optimizer=_make(training.optimizer, spec.optimizer),
     )
 
 

@@ -110,12 +110,17 @@ class RunSpec(BaseModel):
         "network says.",
     )
     attack: Choice = Field(
-        default=Choice(name="label_flip"), description="What poisoned agents do to their labels."
+        default=Choice(name="label_flip"),
+        description="What poisoned agents do to their labels or messages.",
     )
     model: Literal["softmax"] = Field(default="softmax", description="What is trained.")
     aggregator: Choice = Field(
         default=Choice(name="weighted_mean"),
         description="How an agent turns the models it has after an exchange into its next one.",
+    )
+    optimizer: Choice = Field(
+        default=Choice(name="plain"),
+        description="What a local update makes of gradients: a plain step, or momentum.",
     )
     schedule: Choice = Field(
         default=Choice(name="inverse_sqrt"), description="The step size of every iteration."

@@ -8,15 +8,15 @@ from bezoar.experiments._identity import run_key
 from bezoar.experiments._running import (
     check,
     network_of,
+    operations_of,
     partition_of,
     plan,
-    problem_of,
     run_bytes,
     shared_by,
 )
 from bezoar.experiments._spec import RunSpec
 from bezoar.experiments._store import BrokenRunError, Store
-from bezoar.training import operations, product_speed
+from bezoar.training import product_speed
 
 #: How much longer a step takes than its matrix products, at the speed of large ones.
 OVERHEAD = 1.3
@@ -113,7 +113,7 @@ def plan_sweep(specs: Iterable[RunSpec], store: Store) -> SweepPlan:
             for spec in distinct
             if (reason := reasons.get(spec) or reasons.get(keys.get(spec, "")))
         ],
-        sum(_operations(group) for group in groups),
+        sum(operations_of(spec) for group in groups for spec in group.values()),
     )
 
 
@@ -158,8 +158,3 @@ def _together(runs: Mapping[str, RunSpec]) -> list[dict[str, RunSpec]]:
     keys = list(runs)
     groups = plan([shared_by(runs[key]) for key in keys], [run_bytes(runs[key]) for key in keys])
     return [{keys[place]: runs[keys[place]] for place in places} for places in groups]
-
-
-def _operations(group: Mapping[str, RunSpec]) -> float:
-    spec = next(iter(group.values()))
-    return operations(problem_of(spec, None), len(group), len(network_of(spec).regular))

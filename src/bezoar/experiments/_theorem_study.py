@@ -2,18 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from bezoar import aggregators, attacks, data, networks, theory
 from bezoar._registry import choose
-from bezoar._seeds import Branch, generator
+from bezoar._seeds import Purpose, generator
 from bezoar.experiments._running import Progress, part_of
 from bezoar.experiments._verification import Verdict, reduced_mnist, verify
 from bezoar.networks import Network
-from bezoar.training import Engine, Horizon, Problem, Run, Workers, random_quadratics
+from bezoar.training import Engine, Horizon, Run, SoftmaxTask, Task, Workers, random_quadratics
 
-#: What the agents learn: softmax regression on MNIST, dealt out in three ways, or quadratics.
+#: What the agents learn: softmax regression on MNIST, divided in three ways, or quadratics.
 OBJECTIVES = {
     "iid": "MNIST, i.i.d.",
     "dirichlet": "MNIST, Dirichlet(1)",
@@ -76,18 +77,21 @@ def theorem_study(
     for place, objective in enumerate(objectives):
         report = part_of(progress, place * iterations, len(objectives) * iterations)
         choose("objective", objective, OBJECTIVES)
-        if objective == "quadratic":
-            problem = Problem(None, None, iterations, 1, (), "float64")
-            verdicts = verify(problem, runs, random_quadratics(), workers=workers, progress=report)
-        else:
-            dataset = reduced_mnist()
-            rng = generator(0, Branch.PARTITION)
-            deal = data.partition(objective)
-            dealt = deal(dataset.train_labels, dataset.classes, wired[0].agents, rng)
-            problem = Problem(dataset, dealt, iterations, 1, (), "float64")
-            verdicts = verify(problem, runs, workers=workers, progress=report)
+        verdicts = verify(
+            partial(_task, objective), runs, iterations, workers=workers, progress=report
+        )
         checked += [Checked(objective, verdict) for verdict in verdicts]
     return checked
+
+
+def _task(objective: str, runs: Sequence[Run], workers: Workers) -> Task:
+    if objective == "quadratic":
+        return random_quadratics(runs, workers)
+    dataset = reduced_mnist()
+    rng = generator(0, Purpose.PARTITION)
+    divide = data.partition(objective)
+    partition = divide(dataset.train_labels, dataset.classes, runs[0].network.agents, rng)
+    return SoftmaxTask(dataset, partition, runs, workers, "float64")
 
 
 def consensus_exponents(
@@ -118,9 +122,10 @@ def consensus_exponents(
         for place, total in enumerate(iterations):
             clipping = CLIPPING * (ITERATIONS / total) ** 0.5
             runs = [Run(network, _rule(rule, clipping), flip, Horizon()) for rule in rules]
-            problem = Problem(None, None, total, 1, ("consensus_error",), "float64")
             report = part_of(progress, sum(iterations[:place]), sum(iterations))
-            histories = Engine(problem, runs, pool, random_quadratics()).train(report)
+            task = random_quadratics(runs, pool)
+            engine = Engine(task, iterations=total, metrics=("consensus_error",))
+            histories = engine.train(report)
             largest[place] = [history["consensus_error"].max() for history in histories]
     slopes = np.polyfit(np.log(iterations), np.log(largest), 1)[0]
     return dict(zip(rules, slopes.tolist(), strict=True))

@@ -8,7 +8,6 @@ monotonically with ``δ_max``.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from math import sqrt
 
 import networkx as nx
@@ -18,7 +17,7 @@ from bezoar import aggregators, attacks, theory
 from bezoar._errors import BezoarError
 from bezoar.experiments._running import Progress, part_of
 from bezoar.networks import Network
-from bezoar.training import Constant, Engine, Problem, QuadraticCosts, Run, Workers
+from bezoar.training import Constant, Engine, QuadraticTask, Run, Workers
 
 #: The weighted mean and the majority-dominant rules of the paper.
 RULES = ("weighted_mean", "trimmed_mean", "faba", "ios")
@@ -148,7 +147,6 @@ def learning_errors(
     Returns:
         One for each network and rule, rules within networks.
     """
-    problem = Problem(None, None, iterations, max(1, iterations), ("gradient_norm",), "float64")
     made = [aggregators.create(rule) for rule in rules]
     flip, schedule = attacks.create("label_flip"), Constant(STEP)
     errors: dict[tuple[int, int], tuple[float, float]] = {}
@@ -167,8 +165,18 @@ def learning_errors(
                 for place, number in cells
                 for _ in (0, 1)
             ]
-            instance = {id(run): at % 2 for at, run in enumerate(runs)}
-            engine = Engine(problem, runs, pool, partial(_costs, instance=instance))
+            instances = [0, 1] * len(cells)
+            labels = [
+                _labels(run.network.at(1), instance)
+                for run, instance in zip(runs, instances, strict=True)
+            ]
+            task = QuadraticTask(np.eye(2), -np.eye(2)[labels] / sqrt(2), runs, pool)
+            engine = Engine(
+                task,
+                iterations=iterations,
+                every=max(1, iterations),
+                metrics=("gradient_norm",),
+            )
             last = [float(history["gradient_norm"][-1]) for history in engine.train(report)]
             errors |= dict(zip(cells, zip(last[::2], last[1::2], strict=True), strict=True))
     rates = [theory.contamination(network) for network in networks]
@@ -176,12 +184,6 @@ def learning_errors(
         LearningError(rules[number], rates[place].delta, rates[place].delta_max, found)
         for (place, number), found in sorted(errors.items())
     )
-
-
-def _costs(runs: Sequence[Run], instance: dict[int, int]) -> QuadraticCosts:
-    """The two labels' costs, for each run those of its instance."""
-    labels = [_labels(run.network, instance[id(run)]) for run in runs]
-    return QuadraticCosts(np.eye(2), -np.eye(2)[labels] / sqrt(2))
 
 
 def _labels(network: Network, instance: int) -> list[int]:

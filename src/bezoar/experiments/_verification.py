@@ -13,7 +13,7 @@ from bezoar import data, theory
 from bezoar._errors import BezoarError
 from bezoar.experiments._running import Report
 from bezoar.networks import Network
-from bezoar.training import Engine, Horizon, LocalCosts, Problem, QuadraticCosts, Run, Workers
+from bezoar.training import Engine, Horizon, Run, Task, Workers
 
 Floats = NDArray[np.float64]
 
@@ -100,9 +100,9 @@ def _times(bound: float, found: float) -> float:
 
 
 def verify(
-    problem: Problem,
+    make_task: Callable[[Sequence[Run], Workers], Task],
     runs: Sequence[Run],
-    make_costs: Callable[[Sequence[Run]], LocalCosts] | None = None,
+    iterations: int,
     *,
     workers: int | None = None,
     smoothness: float | None = None,
@@ -126,12 +126,13 @@ def verify(
     so that ``K ≥ L²`` asks for 68,000 iterations; :func:`reduced_mnist` needs few.
 
     Args:
-        problem: what the runs share; metrics and ``every`` play no part.
-        runs: what to train; their schedules are replaced. No weight decay, no dynamic labels.
-        make_costs: local costs other than softmax regression.
+        make_task: makes what the agents learn, from runs and workers.
+        runs: what to train; their schedules are replaced. No weight decay, no momentum, and only
+            attacks on labels that do not follow the model.
+        iterations: ``K``.
         workers: how many threads; by default one a core.
-        smoothness: ``L``, for local costs that do not know it.
-        initial_gap: ``f(x⁰) − f*`` or more, for local costs that do not know it.
+        smoothness: ``L``, for tasks that do not know it.
+        initial_gap: ``f(x⁰) − f*`` or more, for tasks that do not know it.
         progress: as for :meth:`Engine.train`.
 
     Returns:
@@ -140,18 +141,20 @@ def verify(
     for run in runs:
         _check(run)
     timed = [replace(run, schedule=Horizon()) for run in runs]
-    problem = replace(problem, every=1, metrics=("gradient_norm", "consensus_error"))
     with Workers(workers) as pool, pool.alone():
-        engine = Engine(problem, timed, pool, make_costs)
-        lipschitz = smoothness if smoothness is not None else _smoothness(engine.costs, problem)
+        task = make_task(timed, pool)
+        engine = Engine(task, iterations=iterations, metrics=("gradient_norm", "consensus_error"))
+        lipschitz = task.smoothness() if smoothness is None else smoothness
+        if lipschitz is None:
+            raise BezoarError("smoothness: must be given for this task, found nothing")
         watch = _Watch(engine, lipschitz)
         histories = engine.train(progress, watch.observe)
         watch.finish()
     verdicts = []
-    gap_of = _InitialGap(engine.costs, problem)
-    for run, history in zip(timed, histories, strict=True):
-        place = next(i for i, other in enumerate(engine.runs) if other is run)
-        gap = gap_of(run.network, place) if initial_gap is None else initial_gap
+    for place, (run, history) in enumerate(zip(timed, histories, strict=True)):
+        gap = task.initial_gap(place) if initial_gap is None else initial_gap
+        if gap is None:
+            raise BezoarError("initial_gap: must be given for this task, found nothing")
         found = {
             "smoothness": lipschitz,
             "heterogeneity": float(watch.heterogeneity[place]),
@@ -165,7 +168,7 @@ def verify(
                 error=float(history["gradient_norm"][:-1].mean()),
                 consensus=float(history["consensus_error"].max()),
                 rho=rho,
-                promise=_promise(run, rho, problem.iterations, found),
+                promise=_promise(run, rho, iterations, found),
                 **found,
             )
         )
@@ -207,6 +210,15 @@ def _check(run: Run) -> None:
         raise BezoarError(f"aggregator: no theorem is known for {rule!r}; allowed: {allowed}")
     if run.weight_decay:
         raise BezoarError(f"weight_decay: expected 0 here, found {run.weight_decay}")
+    if run.optimizer.remembers:
+        raise BezoarError(f"optimizer: expected a plain step here, found {run.optimizer.name!r}")
+    if not isinstance(run.network, Network):
+        raise BezoarError("network: the theorems are about one network, found several over time")
+    if run.attack.lies:
+        raise BezoarError(
+            f"attack: the theorems are about wrong labels, found {run.attack.name!r}, which sends "
+            "wrong messages"
+        )
     if run.attack.dynamic:
         raise BezoarError(
             f"attack: labels that follow the model give no Lipschitz gradients (Assumption 2), "
@@ -220,7 +232,7 @@ def _kind(run: Run) -> str | None:
 
 
 def _promise(run: Run, rho: float, iterations: int, found: dict[str, float]) -> theory.Guarantee:
-    network, mixing = run.network, run.aggregator.wiring()[0]
+    network, mixing = run.network.at(1), run.aggregator.wiring()[0]
     common = {name: found[name] for name in ("smoothness", "heterogeneity", "initial_gap")}
     kind = _kind(run)
     if kind is None:
@@ -242,16 +254,16 @@ class _Watch:
     """The suprema of ρ, ξ and A over a training.
 
     Attributes:
-        rho: ``[runs]`` in the order of the engine's runs.
-        heterogeneity: ``[runs]`` the same.
-        disturbance: ``[runs]`` the same.
+        rho: ``[runs]``.
+        heterogeneity: ``[runs]``.
+        disturbance: ``[runs]``.
     """
 
     def __init__(self, engine: Engine, smoothness: float) -> None:
         self._smoothness = smoothness
-        self._costs, self._runs = engine.costs, engine.runs
+        self._task, self._runs = engine.task, engine.runs
         networks = [run.network for run in engine.runs]
-        device = engine.costs.device
+        device = engine.task.device
         self._regular = torch.tensor(
             np.stack([~network.poisoned_mask for network in networks]), device=device
         )
@@ -266,7 +278,7 @@ class _Watch:
         self.disturbance = torch.zeros_like(self.heterogeneity)
         self._sent: list[Floats] = []
         self._made: list[Floats] = []
-        self._measure(engine.costs.start())
+        self._measure(engine.start().models)
 
     def observe(self, iteration: int, sent: Tensor, made: Tensor) -> None:
         """Take an exchange into account, and the models after it."""
@@ -286,7 +298,7 @@ class _Watch:
                 found = theory.measured_contraction(
                     sent[:, place],
                     made[:, place],
-                    run.network,
+                    run.network.at(1),
                     kind,
                     mixing=run.aggregator.wiring()[0],
                 )
@@ -309,7 +321,7 @@ class _Watch:
 
     def _apart(self, common: Tensor, models: Tensor) -> Tensor:
         """``[runs, agents]`` how far each agent's gradient is from that of ``f``."""
-        gradients = self._costs.gradients_at(common, models)[0].flatten(2).double()
+        gradients = self._task.gradients_at(common, models)[0].flatten(2).double()
         whole = self._mean.unsqueeze(1) @ gradients
         apart: Tensor = (gradients - whole).norm(dim=-1)
         return apart
@@ -325,56 +337,5 @@ def _centroid(run: Run) -> Floats:
         return np.full(run.network.agents, 1 / run.network.agents)
     weights = np.zeros(run.network.agents)
     mixing = run.aggregator.wiring()[0]
-    weights[list(run.network.regular)] = theory.perron_vector(run.network, kind, mixing)
+    weights[list(run.network.regular)] = theory.perron_vector(run.network.at(1), kind, mixing)
     return weights
-
-
-def _smoothness(costs: LocalCosts, problem: Problem) -> float:
-    if isinstance(costs, QuadraticCosts):
-        return costs.smoothness
-    samples, partition = _softmax("smoothness", problem)
-    return theory.softmax_smoothness(
-        samples[partition.samples(agent)] for agent in range(partition.agents)
-    )
-
-
-class _InitialGap:
-    """``f(x⁰) − f*`` of a run; that of softmax regression is found once for the same agents."""
-
-    def __init__(self, costs: LocalCosts, problem: Problem) -> None:
-        self._costs, self._problem = costs, problem
-        self._known: dict[tuple[int, ...], float] = {}
-
-    def __call__(self, network: Network, run: int) -> float:
-        if isinstance(self._costs, QuadraticCosts):
-            return self._costs.initial_gap(run, network.regular)
-        if network.regular not in self._known:
-            self._known[network.regular] = self._of_softmax(network.regular)
-        return self._known[network.regular]
-
-    def _of_softmax(self, regular: Sequence[int]) -> float:
-        samples, partition = _softmax("initial_gap", self._problem)
-        assert self._problem.dataset is not None
-        held = [partition.samples(agent) for agent in regular]
-        order = np.concatenate(held)
-        weights = np.concatenate([np.full(len(own), 1 / (len(held) * len(own))) for own in held])
-        lowest = theory.softmax_infimum(
-            samples[order],
-            self._problem.dataset.train_labels[order],
-            weights,
-            classes=self._problem.dataset.classes,
-            iterations=200,
-        )
-        # Everyone starts at zero, where all classes are equally likely.
-        return float(np.log(self._problem.dataset.classes)) - lowest.lower
-
-
-def _softmax(field: str, problem: Problem) -> tuple[Floats, data.Partition]:
-    """The design matrix ``[n, features + 1]`` and the partition of a softmax regression."""
-    if problem.dataset is None or problem.partition is None:
-        raise BezoarError(f"{field}: must be given for these local costs, found nothing")
-    pixels = problem.dataset.train
-    values = pixels.astype(np.float64)
-    if pixels.dtype == np.uint8:
-        values = values * (2 / 255) - 1
-    return np.concatenate([values, np.ones((len(values), 1))], axis=1), problem.partition

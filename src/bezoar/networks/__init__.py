@@ -7,6 +7,7 @@ from bezoar import _registry
 from bezoar.networks._files import from_file
 from bezoar.networks._mixing import MIXINGS
 from bezoar.networks._network import Network
+from bezoar.networks._over_time import NetworkOverTime
 from bezoar.networks._topologies import (
     complete,
     erdos_renyi,
@@ -38,7 +39,15 @@ NETWORKS: dict[str, Callable[..., Network]] = {
     )
 }
 
-__all__ = ["MIXINGS", "NETWORKS", "Network", "create", "create_poisoned", *NETWORKS]
+__all__ = [
+    "MIXINGS",
+    "NETWORKS",
+    "Network",
+    "NetworkOverTime",
+    "create",
+    "create_poisoned",
+    *NETWORKS,
+]
 
 
 def create(name: str, **options: Any) -> Network:

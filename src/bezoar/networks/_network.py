@@ -1,5 +1,6 @@
 """A network of agents: who is linked to whom, and who is poisoned."""
 
+import hashlib
 from collections.abc import Iterable
 from functools import cached_property
 from typing import Any
@@ -25,7 +26,8 @@ class Network:
         poisoned: the agents whose labels are corrupted; at least one agent must remain regular.
         name: what the network is called in tables and legends; it also picks the drawing.
 
-    A network does not change after it is made: it keeps no reference to ``graph``.
+    A network does not change after it is made: it keeps no reference to ``graph``. It is a value:
+    networks with equal graphs and equal poisoned agents are equal, whatever they are called.
     """
 
     def __init__(
@@ -48,6 +50,20 @@ class Network:
     def agents(self) -> int:
         """The number of agents, ``W``."""
         return int(self.adjacency.shape[0])
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A checksum of who is linked to whom and who is poisoned."""
+        parts = (self.adjacency.indptr, self.adjacency.indices, self.poisoned)
+        digest = hashlib.sha256()
+        for part in parts:
+            content = np.asarray(part, dtype="<i8")
+            digest.update(len(content).to_bytes(8, "little") + content.tobytes())
+        return digest.hexdigest()
+
+    def at(self, iteration: int) -> "Network":
+        """The network of one iteration: this one. See :class:`NetworkOverTime` for others."""
+        return self
 
     @cached_property
     def regular(self) -> tuple[int, ...]:
@@ -110,6 +126,12 @@ class Network:
         """Whether the regular agents are connected among themselves."""
         regular = np.asarray(self.regular)
         return _components(self.adjacency[regular][:, regular]) == 1
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Network) and self.fingerprint == other.fingerprint
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
 
     def __repr__(self) -> str:
         return (

@@ -14,22 +14,17 @@ from bezoar.experiments import Band, Measured
 from bezoar.networks import Network
 from bezoar.report._networks import draw_network
 from bezoar.report._style import Look, pictures
+from bezoar.training import METRICS
 
-#: Metrics drawn on a logarithmic axis.
-LOGARITHMIC = {"consensus_error", "gradient_norm", "heterogeneity", "disturbance"}
 
-TITLES = {
-    "accuracy": "test accuracy (average model)",
-    "accuracy_mean": "test accuracy (mean over agents)",
-    "accuracy_worst": "test accuracy (worst agent)",
-    "test_loss": "test loss (average model)",
-    "training_loss": "training loss f",
-    "consensus_error": "consensus error",
-    "gradient_norm": "squared gradient norm",
-    "heterogeneity": "heterogeneity ξ",
-    "disturbance": "disturbance A",
-    "poison_share": "weight on poisoned agents",
-}
+def axis_of(metric: str) -> str:
+    """What stands beside a metric's axis; of a metric that is not known here, its name."""
+    return METRICS[metric].axis if metric in METRICS else metric
+
+
+def is_logarithmic(metric: str) -> bool:
+    """Whether a metric's axis is logarithmic."""
+    return metric in METRICS and METRICS[metric].logarithmic
 
 
 @dataclass(frozen=True)
@@ -84,7 +79,7 @@ def draw_panels(
         row[0].set_title(panel.title, fontweight="bold", pad=12)
         for metric, axes in zip(metrics, row[1:], strict=True):
             handles |= plot_curves(axes, panel.curves, metric)
-            axes.set_ylabel(TITLES.get(metric, metric))
+            axes.set_ylabel(axis_of(metric))
     for column in range(1, 1 + len(metrics)):
         _share_limits(grid[:, column])
         grid[-1, column].set_xlabel("iteration")
@@ -153,7 +148,7 @@ def plot_curves(
         The lines by their labels.
     """
     handles = {}
-    if metric in LOGARITHMIC:
+    if is_logarithmic(metric):
         axes.set_yscale("log")
     # Of curves that lie on each other the lower ones are wider, and markers are set apart.
     widths = np.linspace(2.4, 1.4, len(curves)) if len(curves) > 1 else [1.6]
@@ -179,7 +174,7 @@ def plot_curves(
 
 def _drawable(values: NDArray[np.float64], metric: str) -> NDArray[np.float64]:
     """A logarithmic axis has no place for zero."""
-    return np.where(values > 0, values, np.nan) if metric in LOGARITHMIC else values
+    return np.where(values > 0, values, np.nan) if is_logarithmic(metric) else values
 
 
 def _share_limits(column: Any) -> None:

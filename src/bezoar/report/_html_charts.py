@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bezoar.experiments import BASELINE, StoredRun
-from bezoar.report._figures import LOGARITHMIC, TITLES
 from bezoar.report._style import LOOKS, look, on_dark
 from bezoar.training import METRICS
 
@@ -164,8 +163,8 @@ def chart_data(
             for place, look in enumerate(rules.looks)
         },
         "metrics": {
-            name: {"title": TITLES.get(name, name), "about": about, "log": name in LOGARITHMIC}
-            for name, about in METRICS.items()
+            name: {"title": metric.axis, "about": metric.title, "log": metric.logarithmic}
+            for name, metric in METRICS.items()
             if name in shown
         },
         "curves": [_curve(line, rules.name(line), points) for line in lines.values()],

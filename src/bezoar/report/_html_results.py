@@ -8,7 +8,7 @@ from pathlib import Path
 from bezoar._errors import BezoarError
 from bezoar._numbers import number
 from bezoar.experiments import Store, StoredRun
-from bezoar.report._figures import TITLES
+from bezoar.report._figures import axis_of
 from bezoar.report._html_charts import Chart, Line, Rules, metrics_of
 from bezoar.report._html_groups import common_fields, group_runs
 from bezoar.report._summary import OUTCOMES, JudgedClaim, Summary, Table
@@ -146,7 +146,7 @@ def final_table(charts: Sequence[Chart], metric: str, rules: Rules) -> Table:
     labels = {rules.name(line): rules.label(line) for chart in charts for line in chart.lines}
     ordered = [look["name"] for look in rules.looks if look["name"] in labels]
     ends = [{rules.name(line): _end(line, metric) for line in chart.lines} for chart in charts]
-    title = f"At the end: {TITLES.get(metric, metric)}"
+    title = f"At the end: {axis_of(metric)}"
     if len(charts) > len(ordered):
         columns = ("", *(labels[name] for name in ordered))
         rows = [

@@ -9,7 +9,7 @@ import numpy as np
 
 from bezoar.experiments import Band, Measured
 from bezoar.networks import Network
-from bezoar.report._figures import TITLES, Panel, draw_panels, plot_curves, save_pictures
+from bezoar.report._figures import Panel, axis_of, draw_panels, plot_curves, save_pictures
 from bezoar.report._networks import draw_network
 from bezoar.report._style import Look, pictures
 
@@ -63,7 +63,7 @@ def partitions_figure(
         for metric, row in zip(("accuracy", "consensus_error"), grid[:, 1:], strict=True):
             for column, axes in zip(columns, row, strict=True):
                 handles |= plot_curves(axes, column.curves, metric)
-            row[0].set_ylabel(TITLES[metric])
+            row[0].set_ylabel(axis_of(metric))
         for column, axes in zip(columns, grid[0, 1:], strict=True):
             axes.set_title(column.title, fontweight="bold")
         for axes in grid[1, 1:]:

@@ -4,37 +4,49 @@ from typing import Any
 
 from bezoar import _registry
 from bezoar.training._checkpoint import Checkpoint, CheckpointError
-from bezoar.training._costs import LocalCosts
-from bezoar.training._engine import DTYPES, Engine, History, State, check_runs
-from bezoar.training._metrics import METRICS
-from bezoar.training._quadratic import QuadraticCosts, lower_bound_costs, random_quadratics
-from bezoar.training._run import Problem, Run
+from bezoar.training._engine import Engine, History, check_length
+from bezoar.training._machine_speed import operations, product_speed
+from bezoar.training._metrics import METRICS, Metric
+from bezoar.training._optimizers import OPTIMIZERS, HeavyBall, Momentum, Optimizer, PlainStep
+from bezoar.training._quadratic import QuadraticTask, lower_bound_task, random_quadratics
+from bezoar.training._run import Run, State
 from bezoar.training._schedules import SCHEDULES, Constant, Horizon, InverseSqrt, Schedule
-from bezoar.training._speed import operations, product_speed
+from bezoar.training._softmax import SoftmaxTask
+from bezoar.training._task import DTYPES, Cost, Task, check_device, check_runs
 from bezoar.training._workers import Workers, available_cores
 
 __all__ = [
     "DTYPES",
     "METRICS",
+    "OPTIMIZERS",
     "SCHEDULES",
     "Checkpoint",
     "CheckpointError",
     "Constant",
+    "Cost",
     "Engine",
+    "HeavyBall",
     "History",
     "Horizon",
     "InverseSqrt",
-    "LocalCosts",
-    "Problem",
-    "QuadraticCosts",
+    "Metric",
+    "Momentum",
+    "Optimizer",
+    "PlainStep",
+    "QuadraticTask",
     "Run",
     "Schedule",
+    "SoftmaxTask",
     "State",
+    "Task",
     "Workers",
     "available_cores",
+    "check_device",
+    "check_length",
     "check_runs",
-    "lower_bound_costs",
+    "lower_bound_task",
     "operations",
+    "optimizer",
     "product_speed",
     "random_quadratics",
     "schedule",
@@ -44,3 +56,8 @@ __all__ = [
 def schedule(name: str, **options: Any) -> Schedule:
     """The schedule called ``name``, made with the given options."""
     return _registry.create("schedule", name, SCHEDULES, options)
+
+
+def optimizer(name: str, **options: Any) -> Optimizer:
+    """The optimiser called ``name``, made with the given options."""
+    return _registry.create("optimizer", name, OPTIMIZERS, options)

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
-from zlib import crc32
+from typing import TYPE_CHECKING
 
-import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
@@ -17,14 +16,18 @@ from torch import Tensor
 
 from bezoar._errors import BezoarError
 from bezoar._files import write_whole
-from bezoar.networks import Network
-from bezoar.training._run import Problem, Run
+from bezoar.training._run import State
+
+if TYPE_CHECKING:
+    from bezoar.training._engine import Engine
 
 #: The version of the file's layout.
-FORMAT = 1
+FORMAT = 2
 
 #: An iteration and ``[runs]`` values of each metric after it.
-Taken = tuple[int, dict[str, Tensor]]
+Measured = tuple[int, dict[str, Tensor]]
+
+_STATE, _METRICS, _ITERATIONS = "state/", "metrics/", "iterations"
 
 
 class CheckpointError(BezoarError):
@@ -35,43 +38,42 @@ class CheckpointError(BezoarError):
 class Checkpoint:
     """A training between two iterations, with all that the rest of it depends on.
 
-    Labels, partitions and step sizes follow from the runs and the iteration's number, and no rule
-    remembers anything from one exchange to the next: models and what was measured so far are
-    enough to end in the same bits as a training that was never interrupted.
+    Labels, partitions and random choices follow from the runs and the iteration's number, so the
+    state and what was measured so far are enough to end in the same bits as a training that was
+    never interrupted.
 
     Attributes:
-        iteration: how many iterations are done.
-        models: ``[runs, agents, …]`` in the order of the engine's ``runs``. The engine's own
-            memory, not a copy: valid until the next iteration begins.
-        taken: what was measured so far; runs in the same order. Valid as long as the models.
-        subject: what is trained, in words, to tell other trainings from this one: see
-            :func:`subject_of`.
+        state: where the training stands. The engine's own memory, not a copy: valid until the next
+            iteration begins.
+        measured: what was measured so far. Valid as long as the state.
+        subject: what is trained, to tell other trainings from this one: see :func:`subject_of`.
     """
 
-    iteration: int
-    models: Tensor
-    taken: Sequence[Taken]
+    state: State
+    measured: Sequence[Measured]
     subject: tuple[str, ...]
+
+    @property
+    def iteration(self) -> int:
+        """How many iterations are done."""
+        return self.state.iteration
 
     def save(self, path: Path) -> None:
         """Write a safetensors file, which is there whole or not at all.
 
-        It takes as long as writing the models to the disk (9 MB for 27 runs of ten agents on
-        MNIST: some 30 ms), and twice their memory meanwhile.
+        It takes as long as writing the state to the disk (9 MB for 27 runs of ten agents on
+        MNIST: some 30 ms), and twice its memory meanwhile.
         """
-        names = list(self.taken[0][1])
-        tensors = {
-            "models": self.models.contiguous(),
-            "iterations": torch.tensor([iteration for iteration, _ in self.taken]),
-            **{
-                _column(name): torch.stack([values[name] for _, values in self.taken])
-                for name in names
-            },
-        }
+        names = list(self.measured[0][1])
+        tensors = {_STATE + name: t.contiguous() for name, t in self.state.tensors.items()}
+        tensors[_ITERATIONS] = torch.tensor([iteration for iteration, _ in self.measured])
+        for name in names:
+            tensors[_METRICS + name] = torch.stack([values[name] for _, values in self.measured])
         metadata = {
             "format": str(FORMAT),
             "iteration": str(self.iteration),
             "metrics": json.dumps(names),
+            "state": json.dumps(list(self.state.tensors)),
             "subject": json.dumps(self.subject),
         }
         write_whole(path, save({key: t.cpu() for key, t in tensors.items()}, metadata))
@@ -81,7 +83,7 @@ class Checkpoint:
         """Read what :meth:`save` wrote.
 
         Raises:
-            CheckpointError: where the file is not a whole checkpoint, or of a newer layout.
+            CheckpointError: where the file is not a whole checkpoint, or of another layout.
             OSError: where it cannot be read at all.
         """
         try:
@@ -93,11 +95,14 @@ class Checkpoint:
                         f"version of bezoar reads {FORMAT}"
                     )
                 names = json.loads(metadata["metrics"])
-                columns = {name: file.get_tensor(_column(name)).clone() for name in names}
-                iterations = file.get_tensor("iterations").tolist()
+                columns = {name: file.get_tensor(_METRICS + name).clone() for name in names}
+                iterations = file.get_tensor(_ITERATIONS).tolist()
+                tensors = {
+                    name: file.get_tensor(_STATE + name).clone()
+                    for name in json.loads(metadata["state"])
+                }
                 return cls(
-                    int(metadata["iteration"]),
-                    file.get_tensor("models").clone(),
+                    State(int(metadata["iteration"]), tensors),
                     [
                         (iteration, {name: column[place] for name, column in columns.items()})
                         for place, iteration in enumerate(iterations)
@@ -107,12 +112,12 @@ class Checkpoint:
         except (SafetensorError, LookupError, json.JSONDecodeError) as error:
             raise CheckpointError(f"checkpoint: {path} is damaged: {error}") from None
 
-    def check(self, subject: Sequence[str], models: Tensor) -> None:
+    def check(self, subject: Sequence[str], state: State) -> None:
         """Refuse to go on with another training than the one this was made in.
 
         Args:
             subject: what is to be trained.
-            models: ``[runs, agents, …]`` like those to be trained.
+            state: one like those of the training.
 
         Raises:
             CheckpointError: with what was expected and what was found.
@@ -123,38 +128,26 @@ class Checkpoint:
                     f"checkpoint: it was made in another training; expected {expected}, "
                     f"found {found}"
                 )
-        if (self.models.shape, self.models.dtype) != (models.shape, models.dtype):
-            raise CheckpointError(
-                f"checkpoint: expected models {list(models.shape)} of {models.dtype}, found "
-                f"{list(self.models.shape)} of {self.models.dtype}"
-            )
+        for name in dict.fromkeys([*state.tensors, *self.state.tensors]):
+            wanted, held = (_told(part.tensors.get(name)) for part in (state, self.state))
+            if wanted != held:
+                raise CheckpointError(f"checkpoint: expected {name} {wanted}, found {held}")
 
 
-def subject_of(problem: Problem, runs: Sequence[Run]) -> tuple[str, ...]:
-    """A training in words: first what the runs share, then each run."""
-    data = "costs of its own"
-    if problem.dataset is not None and problem.partition is not None:
-        dealt = crc32(problem.partition.order.data)
-        dealt = crc32(problem.partition.offsets.data, dealt)
-        data = f"{problem.dataset.name} dealt out as {dealt:08x}"
-    metrics = ", ".join(problem.metrics)
+def subject_of(engine: Engine) -> tuple[str, ...]:
+    """A training in words: first what the runs share, then each run, in full."""
+    metrics = ", ".join(metric.name for metric in engine.meter.metrics)
     return (
-        f"{problem.iterations} iterations on {data} in {problem.dtype}, every {problem.every} "
-        f"measuring {metrics or 'nothing'}",
+        f"{engine.iterations} iterations of {engine.task.identity()} in {engine.task.dtype}, "
+        f"every {engine.every} measuring {metrics or 'nothing'}",
         *(
-            f"{run.aggregator!r} on {run.network!r} wired as {_wiring(run.network):08x} against "
-            f"{run.attack!r} with {run.schedule!r}, weight decay {run.weight_decay}, "
+            f"{run.aggregator!r} on network {run.network.fingerprint} against {run.attack!r} with "
+            f"{run.optimizer!r}, {run.schedule!r}, weight decay {run.weight_decay}, "
             f"seed {run.seed}"
-            for run in runs
+            for run in engine.runs
         ),
     )
 
 
-def _wiring(network: Network) -> int:
-    """A checksum of who is linked to whom."""
-    links = network.adjacency
-    return crc32(links.indices.astype(np.int64).data, crc32(links.indptr.astype(np.int64).data))
-
-
-def _column(metric: str) -> str:
-    return f"metrics/{metric}"
+def _told(tensor: Tensor | None) -> str:
+    return "nothing" if tensor is None else f"{list(tensor.shape)} of {tensor.dtype}"

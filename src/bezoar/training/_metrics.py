@@ -1,195 +1,283 @@
-"""What is measured of models in training."""
+"""What is measured of models in training: one object a metric, with all that is known of it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
 
 import torch
 from torch import Tensor
 
 from bezoar._errors import BezoarError
-from bezoar.data import Dataset
-from bezoar.training._costs import LocalCosts, SoftmaxCosts
-from bezoar.training._few_agents import BLOCK
 from bezoar.training._run import Run
-from bezoar.training._workers import Workers
+from bezoar.training._task import Task
 
-#: Every metric, with what it is.
-METRICS = {
-    "accuracy": "test accuracy of the average model of the regular agents",
-    "accuracy_mean": "test accuracy of the regular agents' own models, on average",
-    "accuracy_worst": "test accuracy of the regular agents' own models, the lowest",
-    "test_loss": "cross-entropy of the average model on the test set",
-    "training_loss": "the regular agents' cost f at the average model",
-    "consensus_error": "largest squared distance of a regular agent's model to the average",
-    "gradient_norm": "squared norm of the gradient of f at the average model",
-    "heterogeneity": "largest distance of a regular agent's gradient to that of f at the average",
-    "disturbance": "largest distance of a poisoned agent's gradient to that of f at the average",
-    "poison_share": "weight that regular agents gave to poisoned ones in the last exchange",
-}
-
-#: Metrics that test the average model, and those that test every agent's.
-BY_AVERAGE = {"accuracy", "test_loss"}
-BY_AGENT = {"accuracy_mean", "accuracy_worst"}
-
-#: Metrics that need a test set.
-BY_TEST = BY_AVERAGE | BY_AGENT
-
-#: Metrics that need every agent's gradient at the average model.
-BY_GRADIENT = {"training_loss", "gradient_norm", "heterogeneity", "disturbance"}
+#: What a metric may need: the test of the average model or of every agent's, its loss beside the
+#: accuracy, every agent's gradient at the average model, or who was listened to.
+Need = Literal["average test", "agent tests", "test loss", "gradients", "shares"]
 
 #: Models tested at a time.
 TESTED = 32
 
 
-class TestSet:
-    """The test samples, sorted by class, for the accuracy of many models at once."""
+@dataclass(frozen=True)
+class Metric:
+    """Something that is measured of a run.
 
-    __test__ = False  # not a test case, whatever its name
+    Attributes:
+        name: what it is called in specs and files.
+        title: what it is, in a sentence without its end.
+        axis: what stands beside the axis of a figure.
+        column: what stands above its column in the table of a run; ``None`` if it has none there.
+        more_is_better: whether more is better; ``None`` if neither more nor less is.
+        logarithmic: whether its axis is logarithmic.
+        needs: what it is computed from, beside the models.
+        compute: ``[runs]`` its values, float64; NaN where it is not defined.
+    """
 
-    def __init__(self, dataset: Dataset, costs: SoftmaxCosts) -> None:
-        model = costs.model
-        order = dataset.test_labels.argsort(kind="stable")
-        self._samples = model.design(dataset.test[order], costs.dtype).to(costs.device)
-        ends = dataset.test_labels[order].searchsorted(range(model.classes + 1)).tolist()
-        self._blocks = [
-            (kind, first, min(first + BLOCK, ends[kind + 1]))
-            for kind in range(model.classes)
-            for first in range(ends[kind], ends[kind + 1], BLOCK)
-        ]
+    name: str
+    title: str
+    axis: str
+    column: str | None
+    more_is_better: bool | None
+    logarithmic: bool
+    needs: frozenset[Need]
+    compute: Callable[["Measurement"], Tensor]
 
-    def evaluate(self, models: Tensor, want_loss: bool = False) -> tuple[Tensor, Tensor]:
-        """Accuracy and mean cross-entropy of models.
 
-        Args:
-            models: ``[n, classes, width]``.
-            want_loss: whether the second result is needed.
+class Measurement:
+    """The models of all runs after an iteration, and what metrics need to know of them.
 
-        Returns:
-            ``[n]`` and ``[n]``, float64. Of equally likely classes the lowest is predicted.
+    Everything is computed when it is first asked for, and once.
+
+    Args:
+        task: what the agents learn.
+        regular: ``[runs, agents]`` true at regular agents.
+        models: ``[runs, agents, …]``.
+        shares: ``[runs, agents]`` the weight given to poisoned agents in the exchange that made
+            the models; ``None`` before the first.
+        needs: what will be asked for, so that it can be computed together.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        regular: Tensor,
+        models: Tensor,
+        shares: Tensor | None,
+        needs: Collection[Need],
+    ) -> None:
+        self.task, self.models, self.regular, self._needs = task, models, regular, needs
+        self.poisoned = ~regular
+        self._average = regular.double() / regular.sum(1, keepdim=True)
+        self.shares = torch.full_like(self._average, torch.nan) if shares is None else shares
+
+    @cached_property
+    def flat(self) -> Tensor:
+        """``[runs, agents, D]`` the models; poisoned ones are zero if they are not finite."""
+        return self._of_regular(self.models)
+
+    @cached_property
+    def average(self) -> Tensor:
+        """``[runs, D]`` the average model of the regular agents."""
+        return self._mean_of(self.flat)
+
+    @property
+    def common(self) -> Tensor:
+        """``[runs, …]`` the average model as the task has models."""
+        return self.average.view(len(self.models), *self.models.shape[2:])
+
+    @cached_property
+    def gradients(self) -> tuple[Tensor, Tensor]:
+        """``[runs, agents, D]`` gradients at the average model, and ``[runs, agents]`` costs."""
+        gradients, costs = self.task.gradients_at(self.common, self.models)
+        return gradients.flatten(2), costs
+
+    @cached_property
+    def gradient(self) -> Tensor:
+        """``[runs, D]`` the gradient of ``f`` at the average model."""
+        return self._mean_of(self._of_regular(self.gradients[0]))
+
+    @cached_property
+    def gradients_apart(self) -> Tensor:
+        """``[runs, agents]`` how far each agent's gradient is from that of ``f``."""
+        apart = self.gradients[0] - self.gradient.unsqueeze(1)
+        return apart.square().sum(-1, dtype=torch.float64).sqrt()
+
+    @cached_property
+    def tests(self) -> dict[str, Tensor]:
+        """Tests of the ``"average"`` models ``[runs]``, their ``"loss"``, and of ``"agents"``.
+
+        The accuracies of agents are ``[runs, agents]``, infinite at poisoned ones.
         """
-        rows = models.reshape(-1, models.shape[-1])
-        right = torch.zeros(len(models), dtype=torch.float64, device=models.device)
-        loss = torch.zeros_like(right)
-        for kind, first, last in self._blocks:
-            scores = (rows @ self._samples[first:last].T).view(len(models), -1, last - first)
-            own = scores[:, kind]
-            wins = torch.ones_like(own, dtype=torch.bool)
-            if kind > 0:
-                wins &= own > scores[:, :kind].amax(1)
-            if kind + 1 < scores.shape[1]:
-                wins &= own >= scores[:, kind + 1 :].amax(1)
-            right += wins.sum(-1)
-            if want_loss:
-                loss += (scores.logsumexp(1) - own).sum(-1, dtype=torch.float64)
-        return right / len(self._samples), loss / len(self._samples)
+        averages = self.common.split(TESTED) if "average test" in self._needs else ()
+        regular = self.regular.nonzero().split(TESTED) if "agent tests" in self._needs else ()
+
+        def test(piece: int) -> tuple[Tensor, Tensor]:
+            if piece < len(averages):
+                return self.task.test(averages[piece], "test loss" in self._needs)
+            runs, agents = regular[piece - len(averages)].T
+            return self.task.test(self.models[runs, agents])
+
+        results = self.task.workers.map(test, range(len(averages) + len(regular)))
+        found: dict[str, Tensor] = {}
+        if averages:
+            accuracy, loss = zip(*results[: len(averages)], strict=True)
+            found |= {"average": torch.cat(accuracy), "loss": torch.cat(loss)}
+        if regular:
+            own = torch.full_like(self._average, torch.inf)
+            own[self.regular] = torch.cat([accuracy for accuracy, _ in results[len(averages) :]])
+            found["agents"] = own
+        return found
+
+    def mean(self, values: Tensor) -> Tensor:
+        """``[runs]`` the mean of ``[runs, agents]`` over the regular agents."""
+        return (values.masked_fill(self.poisoned, 0) * self._average).sum(1)
+
+    def _mean_of(self, values: Tensor) -> Tensor:
+        return (self._average.to(values.dtype).unsqueeze(1) @ values).squeeze(1)
+
+    def _of_regular(self, values: Tensor) -> Tensor:
+        """``[runs, agents, D]`` that may be multiplied with zeros at the poisoned agents."""
+        flat = values.flatten(2)
+        if bool(torch.isfinite(flat.sum())):
+            return flat
+        return flat.masked_fill(self.poisoned.unsqueeze(-1), 0)
+
+
+def largest(values: Tensor, among: Tensor) -> Tensor:
+    """``[runs]`` the largest value among some agents; NaN where there are none."""
+    found = values.masked_fill(~among, -torch.inf).amax(1)
+    return found.masked_fill(~among.any(1), torch.nan)
+
+
+def _consensus_error(found: Measurement) -> Tensor:
+    apart = found.flat - found.average.unsqueeze(1)
+    return largest(apart.square().sum(-1, dtype=torch.float64), found.regular)
+
+
+_ALL = (
+    Metric(
+        "accuracy",
+        "test accuracy of the average model of the regular agents",
+        axis="test accuracy (average model)",
+        column="accuracy",
+        more_is_better=True,
+        logarithmic=False,
+        needs=frozenset({"average test"}),
+        compute=lambda found: found.tests["average"],
+    ),
+    Metric(
+        "accuracy_mean",
+        "test accuracy of the regular agents' own models, on average",
+        axis="test accuracy (mean over agents)",
+        column="mean",
+        more_is_better=True,
+        logarithmic=False,
+        needs=frozenset({"agent tests"}),
+        compute=lambda found: found.mean(found.tests["agents"]),
+    ),
+    Metric(
+        "accuracy_worst",
+        "test accuracy of the regular agents' own models, the lowest",
+        axis="test accuracy (worst agent)",
+        column="worst",
+        more_is_better=True,
+        logarithmic=False,
+        needs=frozenset({"agent tests"}),
+        compute=lambda found: found.tests["agents"].amin(1),
+    ),
+    Metric(
+        "test_loss",
+        "cross-entropy of the average model on the test set",
+        axis="test loss (average model)",
+        column=None,
+        more_is_better=False,
+        logarithmic=False,
+        needs=frozenset({"average test", "test loss"}),
+        compute=lambda found: found.tests["loss"],
+    ),
+    Metric(
+        "training_loss",
+        "the regular agents' cost f at the average model",
+        axis="training loss f",
+        column="loss f",
+        more_is_better=False,
+        logarithmic=False,
+        needs=frozenset({"gradients"}),
+        compute=lambda found: found.mean(found.gradients[1]),
+    ),
+    Metric(
+        "consensus_error",
+        "largest squared distance of a regular agent's model to the average",
+        axis="consensus error",
+        column="consensus",
+        more_is_better=False,
+        logarithmic=True,
+        needs=frozenset(),
+        compute=_consensus_error,
+    ),
+    Metric(
+        "gradient_norm",
+        "squared norm of the gradient of f at the average model",
+        axis="squared gradient norm",
+        column=None,
+        more_is_better=False,
+        logarithmic=True,
+        needs=frozenset({"gradients"}),
+        compute=lambda found: found.gradient.square().sum(-1, dtype=torch.float64),
+    ),
+    Metric(
+        "heterogeneity",
+        "largest distance of a regular agent's gradient to that of f at the average",
+        axis="heterogeneity ξ",
+        column="ξ",
+        more_is_better=None,
+        logarithmic=True,
+        needs=frozenset({"gradients"}),
+        compute=lambda found: largest(found.gradients_apart, found.regular),
+    ),
+    Metric(
+        "disturbance",
+        "largest distance of a poisoned agent's gradient to that of f at the average",
+        axis="disturbance A",
+        column="A",
+        more_is_better=None,
+        logarithmic=True,
+        needs=frozenset({"gradients"}),
+        compute=lambda found: largest(found.gradients_apart, found.poisoned),
+    ),
+    Metric(
+        "poison_share",
+        "weight that regular agents gave to poisoned ones in the last exchange",
+        axis="weight on poisoned agents",
+        column="poison",
+        more_is_better=False,
+        logarithmic=False,
+        needs=frozenset({"shares"}),
+        compute=lambda found: found.mean(found.shares),
+    ),
+)
+
+#: Every metric by its name.
+METRICS: dict[str, Metric] = {metric.name: metric for metric in _ALL}
 
 
 class Meter:
     """Takes the chosen metrics of all runs."""
 
-    def __init__(
-        self,
-        runs: Sequence[Run],
-        metrics: Sequence[str],
-        dataset: Dataset | None,
-        costs: LocalCosts,
-        workers: Workers,
-    ) -> None:
-        self.metrics = tuple(metrics)
-        self._costs = costs
-        self._workers = workers
-        self._test: TestSet | None = None
-        if set(metrics) & BY_TEST:
-            if dataset is None or not isinstance(costs, SoftmaxCosts):
-                raise BezoarError(
-                    f"metrics: {', '.join(sorted(BY_TEST))} need a dataset to test on"
-                )
-            self._test = TestSet(dataset, costs)
-        poisoned = [run.network.poisoned_mask for run in runs]
-        self._poisoned = torch.tensor([mask.tolist() for mask in poisoned], device=costs.device)
-        self._regular = ~self._poisoned
-        self._average = self._regular.double() / self._regular.sum(1, keepdim=True)
+    def __init__(self, task: Task, runs: Sequence[Run], metrics: Sequence[str]) -> None:
+        self.metrics = tuple(METRICS[name] for name in metrics)
+        self.needs = frozenset(need for metric in self.metrics for need in metric.needs)
+        tests: frozenset[Need] = frozenset({"average test", "agent tests"})
+        if not task.tests and self.needs & tests:
+            tested = sorted(m.name for m in METRICS.values() if m.needs & tests)
+            raise BezoarError(f"metrics: {', '.join(tested)} need a dataset to test on")
+        self._task = task
+        masks = [run.network.poisoned_mask.tolist() for run in runs]
+        self._regular = ~torch.tensor(masks, device=task.device)
 
-    @property
-    def wants_share(self) -> bool:
-        """Whether the last exchange must tell who was listened to."""
-        return "poison_share" in self.metrics
-
-    def measure(self, models: Tensor, share: Tensor | None) -> dict[str, Tensor]:
-        """The metrics of every run.
-
-        Args:
-            models: ``[runs, agents, …]``.
-            share: ``[runs, agents]`` the weight given to poisoned agents in the exchange that
-                made ``models``; ``None`` before the first.
-
-        Returns:
-            ``[runs]`` float64 for each metric; NaN where it is not defined.
-        """
-        wanted = set(self.metrics)
-        flat = self._of_regular(models)
-        average = (self._average.to(models.dtype).unsqueeze(1) @ flat).squeeze(1)
-        found: dict[str, Tensor] = {}
-        if "consensus_error" in wanted:
-            found["consensus_error"] = self._largest(
-                (flat - average.unsqueeze(1)).square().sum(-1, dtype=torch.float64), self._regular
-            )
-        if "poison_share" in wanted:
-            if share is None:
-                share = torch.full_like(self._average, torch.nan)
-            given = share.masked_fill(self._poisoned, 0) * self._average
-            found["poison_share"] = given.sum(1)
-        common = average.view(len(models), *models.shape[2:])
-        if self._test is not None:
-            found |= self._by_test(self._test, common, models)
-        if wanted & BY_GRADIENT:
-            found |= self._by_gradient(common, models)
-        return {name: found[name] for name in self.metrics}
-
-    def _by_test(self, test: TestSet, common: Tensor, models: Tensor) -> dict[str, Tensor]:
-        """Test some models at a time: the average ones, and those of the regular agents."""
-        wanted = set(self.metrics)
-        averages = common.split(TESTED) if wanted & BY_AVERAGE else ()
-        regular = self._regular.nonzero().split(TESTED) if wanted & BY_AGENT else ()
-
-        def evaluate(piece: int) -> tuple[Tensor, Tensor]:
-            if piece < len(averages):
-                return test.evaluate(averages[piece], want_loss="test_loss" in wanted)
-            runs, agents = regular[piece - len(averages)].T
-            return test.evaluate(models[runs, agents])
-
-        results = self._workers.map(evaluate, range(len(averages) + len(regular)))
-        found: dict[str, Tensor] = {}
-        if averages:
-            accuracy, loss = zip(*results[: len(averages)], strict=True)
-            found |= {"accuracy": torch.cat(accuracy), "test_loss": torch.cat(loss)}
-        if regular:
-            own = torch.full_like(self._average, torch.inf)
-            own[self._regular] = torch.cat([accuracy for accuracy, _ in results[len(averages) :]])
-            mean = own.masked_fill(self._poisoned, 0) * self._average
-            found |= {"accuracy_mean": mean.sum(1), "accuracy_worst": own.amin(1)}
-        return found
-
-    def _by_gradient(self, common: Tensor, models: Tensor) -> dict[str, Tensor]:
-        gradients, costs = self._costs.gradients_at(common, models)
-        flat = gradients.flatten(2)
-        whole = (self._average.to(flat.dtype).unsqueeze(1) @ self._of_regular(gradients)).squeeze(1)
-        apart = (flat - whole.unsqueeze(1)).square().sum(-1, dtype=torch.float64).sqrt()
-        return {
-            "training_loss": (costs * self._average).masked_fill(self._poisoned, 0).sum(1),
-            "gradient_norm": whole.square().sum(-1, dtype=torch.float64),
-            "heterogeneity": self._largest(apart, self._regular),
-            "disturbance": self._largest(apart, self._poisoned),
-        }
-
-    def _of_regular(self, values: Tensor) -> Tensor:
-        """``[runs, agents, D]`` that may be weighed with zeros at the poisoned agents."""
-        flat = values.flatten(2)
-        if bool(torch.isfinite(flat.sum())):
-            return flat
-        return flat.masked_fill(self._poisoned.unsqueeze(-1), 0)
-
-    @staticmethod
-    def _largest(values: Tensor, among: Tensor) -> Tensor:
-        """``[runs]`` the largest value among some agents; NaN where there are none."""
-        largest = values.masked_fill(~among, -torch.inf).amax(1)
-        return largest.masked_fill(~among.any(1), torch.nan)
+    def measure(self, models: Tensor, shares: Tensor | None) -> dict[str, Tensor]:
+        """``[runs]`` float64 for each metric, see :class:`Measurement`."""
+        found = Measurement(self._task, self._regular, models, shares, self.needs)
+        return {metric.name: metric.compute(found) for metric in self.metrics}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import hashlib
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,20 +12,18 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from bezoar._errors import BezoarError
-from bezoar._seeds import Branch, generator
-from bezoar.training._costs import LocalCosts
-from bezoar.training._run import Run
+from bezoar._seeds import Purpose, generator
+from bezoar.training._run import Run, State
+from bezoar.training._task import Task
+from bezoar.training._workers import Workers
 
 if TYPE_CHECKING:
     from bezoar.theory import LowerBound
 
 Floats = NDArray[np.float64]
 
-#: What an engine makes its local costs with.
-MakeCosts = Callable[[Sequence[Run]], "QuadraticCosts"]
 
-
-class QuadraticCosts(LocalCosts):
+class QuadraticTask(Task):
     """Local costs ``f̂_w(x) = ½xᵀA_w x − b_wᵀx + e_w``; models are ``[runs, agents, D]``.
 
     Gradients are ``A_w x − b_w``. A cost ``½(x−m)ᵀA(x−m)`` has ``b = Am`` and ``e = ½mᵀAm``, see
@@ -34,25 +33,35 @@ class QuadraticCosts(LocalCosts):
         curvatures: ``A``, symmetric, ``[runs, agents, D, D]`` or anything that broadcasts to it,
             such as one ``[D, D]`` for everybody; held as it is given.
         pulls: ``b``, ``[runs, agents, D]``.
+        runs: the runs.
+        workers: the threads that share the work.
         constants: ``e``, broadcast to ``[runs, agents]``.
         start: ``[D]`` where everyone starts, by default at zero.
-        dtype: of the models; that of the problem.
-        device: where to compute.
+        dtype: ``"float32"`` or ``"float64"``.
+        device: a torch device.
     """
 
     def __init__(
         self,
         curvatures: ArrayLike,
         pulls: ArrayLike,
+        runs: Sequence[Run],
+        workers: Workers,
+        *,
         constants: ArrayLike = 0.0,
         start: ArrayLike | None = None,
-        dtype: torch.dtype = torch.float64,
-        device: torch.device | str = "cpu",
+        dtype: str = "float64",
+        device: str = "cpu",
     ) -> None:
+        super().__init__(runs, workers, dtype, device)
         b = _finite("pulls", pulls)
         if b.ndim != 3:
             raise BezoarError(f"pulls: expected the shape [runs, agents, D], found {b.shape}")
-        self.runs, self.agents, size = b.shape
+        size = b.shape[-1]
+        if b.shape[:2] != (len(runs), self.agents):
+            raise BezoarError(
+                f"pulls: expected {len(runs)} runs of {self.agents} agents, found {b.shape}"
+            )
         A = _finite("curvatures", curvatures)
         _broadcast("curvatures", A, (*b.shape, size))
         if not np.allclose(A, A.swapaxes(-1, -2), rtol=1e-9, atol=1e-12):
@@ -61,22 +70,27 @@ class QuadraticCosts(LocalCosts):
         x = np.zeros(size) if start is None else _finite("start", start)
         if x.shape != (size,):
             raise BezoarError(f"start: expected {size} numbers, found the shape {x.shape}")
-        self.dtype = dtype
-        self.device = torch.device(device)
         self._exact = A, b, e, x
         self._curvatures, self._pulls, self._constants, self._start = (
-            torch.tensor(part, dtype=dtype, device=self.device) for part in (A, b, e, x)
+            torch.tensor(part, dtype=self.dtype, device=self.device) for part in (A, b, e, x)
         )
 
     @classmethod
     def around(
-        cls, curvatures: ArrayLike, minima: ArrayLike, start: ArrayLike | None = None
-    ) -> QuadraticCosts:
+        cls,
+        curvatures: ArrayLike,
+        minima: ArrayLike,
+        runs: Sequence[Run],
+        workers: Workers,
+        start: ArrayLike | None = None,
+    ) -> QuadraticTask:
         """Costs ``½(x−m_w)ᵀA_w(x−m_w)``, zero at their minima.
 
         Args:
             curvatures: ``A``, broadcast to ``[runs, agents, D, D]``.
             minima: ``m``, ``[runs, agents, D]``.
+            runs: the runs.
+            workers: the threads that share the work.
             start: ``[D]`` where everyone starts, by default at zero.
         """
         A, m = _finite("curvatures", curvatures), _finite("minima", minima)
@@ -84,14 +98,14 @@ class QuadraticCosts(LocalCosts):
             raise BezoarError(f"minima: expected the shape [runs, agents, D], found {m.shape}")
         _broadcast("curvatures", A, (*m.shape, m.shape[-1]))
         pulls = np.einsum("...ij,...j->...i", A, m)
-        return cls(A, pulls, 0.5 * (pulls * m).sum(-1), start)
+        constants = 0.5 * (pulls * m).sum(-1)
+        return cls(A, pulls, runs, workers, constants=constants, start=start)
 
-    @property
     def smoothness(self) -> float:
         """``L`` of Assumption 2: the largest absolute eigenvalue of any agent's curvature."""
         return float(np.abs(np.linalg.eigvalsh(self._exact[0])).max())
 
-    def initial_gap(self, run: int, regular: Sequence[int]) -> float:
+    def initial_gap(self, run: int) -> float:
         """``f(x⁰) − f*`` of one run, exactly, with ``f`` the mean cost of the regular agents.
 
         With the mean curvature ``Ā`` and ``g = ∇f(x⁰)`` it is ``½gᵀĀ⁺g``; infinite where ``f`` is
@@ -99,7 +113,7 @@ class QuadraticCosts(LocalCosts):
         """
         A, b, _, x = self._exact
         size = b.shape[-1]
-        places = list(regular)
+        places = list(self.runs[run].network.regular)
         mean = np.broadcast_to(A, (*b.shape, size))[run, places].mean(axis=0)
         slope = mean @ x - b[run, places].mean(axis=0)
         values, basis = np.linalg.eigh(mean)
@@ -109,13 +123,11 @@ class QuadraticCosts(LocalCosts):
             return float("inf")
         return float(0.5 * (along[~flat] ** 2 / values[~flat]).sum())
 
-    def start(self) -> Tensor:
-        return self._start.expand(self.runs, self.agents, -1).clone()
+    def start(self) -> dict[str, Tensor]:
+        return {"models": self._start.expand(len(self.runs), self.agents, -1).clone()}
 
-    def descend(self, models: Tensor, steps: Tensor, weight_decay: Tensor) -> None:
-        gradients = self._gradients(models)
-        gradients.add_(models * weight_decay.view(-1, 1, 1))
-        models.sub_(gradients.mul_(steps.view(-1, 1, 1)))
+    def gradients(self, state: State, iteration: int, out: Tensor) -> Tensor:
+        return out.copy_(self._gradients(state.models))
 
     def gradients_at(self, common: Tensor, models: Tensor) -> tuple[Tensor, Tensor]:
         everywhere = common.unsqueeze(1).expand_as(models)
@@ -124,11 +136,19 @@ class QuadraticCosts(LocalCosts):
         costs = 0.5 * ((gradients - self._pulls) * everywhere).sum(-1, dtype=torch.float64)
         return gradients, costs + self._constants.double()
 
+    def identity(self) -> str:
+        digest = hashlib.sha256()
+        for part in self._exact:
+            digest.update(f"{part.shape}".encode() + np.ascontiguousarray(part).tobytes())
+        return f"quadratic costs {digest.hexdigest()}"
+
     def _gradients(self, models: Tensor) -> Tensor:
         return (self._curvatures @ models.unsqueeze(-1)).squeeze(-1).sub_(self._pulls)
 
 
 def random_quadratics(
+    runs: Sequence[Run],
+    workers: Workers,
     size: int = 5,
     *,
     smoothness: float = 1.0,
@@ -137,8 +157,8 @@ def random_quadratics(
     poison: float = 1.0,
     alike: bool = False,
     seed: int = 0,
-) -> MakeCosts:
-    """Random strongly convex quadratics for :class:`~bezoar.training.Engine`.
+) -> QuadraticTask:
+    """Random strongly convex quadratics.
 
     An agent's cost is ``½(x−m_w)ᵀA_w(x−m_w)`` with eigenvalues of ``A_w`` between ``convexity``
     and ``smoothness``, both reached, and a minimum ``m_w`` drawn from a normal distribution around
@@ -146,6 +166,8 @@ def random_quadratics(
     is poisoned, its minimum is mirrored and stretched to ``−poison·m_w``. Everyone starts at zero.
 
     Args:
+        runs: the runs.
+        workers: the threads that share the work.
         size: the number of parameters, ``D``.
         smoothness: ``L``.
         convexity: the smallest eigenvalue.
@@ -153,30 +175,25 @@ def random_quadratics(
         poison: how far the poisoned minima lie on the other side of zero.
         alike: whether all agents have one curvature, so that ``ξ`` and ``A`` do not depend on
             where they are measured.
-        seed: where the random choices grow from.
-
-    Returns:
-        What makes the costs from runs, for ``make_costs``.
+        seed: every random choice follows from it.
     """
     if not 0 < convexity <= smoothness < np.inf:
         raise BezoarError(
             f"convexity: expected 0 < convexity ≤ smoothness, found {convexity} and {smoothness}"
         )
-
-    def make(runs: Sequence[Run]) -> QuadraticCosts:
-        agents = runs[0].network.agents
-        drawn = [_draw(generator(seed, Branch.COSTS, agent), size) for agent in range(agents)]
-        eigenvalues = np.linspace(convexity, smoothness, size) if size > 1 else [smoothness]
-        bases = [drawn[0 if alike else agent][0] for agent in range(agents)]
-        curvatures = np.stack([basis * eigenvalues @ basis.T for basis in bases])
-        minima = np.stack([1 + spread * noise for _, noise in drawn])
-        poisoned = np.stack([run.network.poisoned_mask for run in runs])[..., None]
-        return QuadraticCosts.around(
-            (curvatures + curvatures.swapaxes(-1, -2)) / 2,
-            np.where(poisoned, -poison * minima, minima),
-        )
-
-    return make
+    agents = runs[0].network.agents
+    drawn = [_draw(generator(seed, Purpose.COSTS, agent), size) for agent in range(agents)]
+    eigenvalues = np.linspace(convexity, smoothness, size) if size > 1 else [smoothness]
+    bases = [drawn[0 if alike else agent][0] for agent in range(agents)]
+    curvatures = np.stack([basis * eigenvalues @ basis.T for basis in bases])
+    minima = np.stack([1 + spread * noise for _, noise in drawn])
+    poisoned = np.stack([run.network.poisoned_mask for run in runs])[..., None]
+    return QuadraticTask.around(
+        (curvatures + curvatures.swapaxes(-1, -2)) / 2,
+        np.where(poisoned, -poison * minima, minima),
+        runs,
+        workers,
+    )
 
 
 def _draw(rng: np.random.Generator, size: int) -> tuple[Floats, Floats]:
@@ -184,29 +201,28 @@ def _draw(rng: np.random.Generator, size: int) -> tuple[Floats, Floats]:
     return np.linalg.qr(rng.standard_normal((size, size)))[0], rng.standard_normal(size)
 
 
-def lower_bound_costs(
-    instances: LowerBound, instance: int, start: ArrayLike | None = None
-) -> MakeCosts:
-    """An instance of Theorem 3 for :class:`~bezoar.training.Engine`.
+def lower_bound_task(
+    instances: LowerBound,
+    instance: int,
+    runs: Sequence[Run],
+    workers: Workers,
+    start: ArrayLike | None = None,
+) -> QuadraticTask:
+    """An instance of Theorem 3.
 
     Costs are ``s[x]_t + (L/2)‖x‖²`` on ``R²`` with ``t`` the agent's label, for runs on
-    ``instances.network``; train one engine for either instance.
+    ``instances.network``.
 
     Args:
         instances: from :func:`bezoar.theory.lower_bound_instances`.
         instance: 0 or 1.
+        runs: the runs.
+        workers: the threads that share the work.
         start: ``[2]`` where everyone starts, by default at zero.
-
-    Returns:
-        What makes the costs from runs, for ``make_costs``.
     """
     slopes = instances.gradients(instance, np.zeros((instances.network.agents, 2)))
-
-    def make(runs: Sequence[Run]) -> QuadraticCosts:
-        pulls = np.broadcast_to(-slopes, (len(runs), *slopes.shape))
-        return QuadraticCosts(instances.smoothness * np.eye(2), pulls, start=start)
-
-    return make
+    pulls = np.broadcast_to(-slopes, (len(runs), *slopes.shape))
+    return QuadraticTask(instances.smoothness * np.eye(2), pulls, runs, workers, start=start)
 
 
 def _finite(field: str, found: ArrayLike) -> Floats:

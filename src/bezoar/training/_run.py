@@ -1,11 +1,15 @@
-"""What is trained: runs, and what runs that are trained together share."""
+"""One run of Algorithm 1, and where its training stands."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
+
+from torch import Tensor
 
 from bezoar.aggregators import Aggregator
 from bezoar.attacks import Attack
-from bezoar.data import Dataset, Partition
-from bezoar.networks import Network
+from bezoar.networks import Network, NetworkOverTime
+from bezoar.training._optimizers import Optimizer, PlainStep
 from bezoar.training._schedules import InverseSqrt, Schedule
 
 
@@ -14,40 +18,44 @@ class Run:
     """One run of Algorithm 1.
 
     Attributes:
-        network: who hears whom, and who is poisoned.
+        network: who hears whom, and who is poisoned. A sequence of networks is used in turn; a
+            function gives the network of each iteration, counted from 1.
         aggregator: the rule of all agents.
-        attack: what the poisoned agents do to their labels.
+        attack: what the poisoned agents do to their labels or messages.
         schedule: the step sizes.
         weight_decay: added to the gradient, times the model.
-        seed: where the attack's random choices grow from.
+        seed: every random choice of the run follows from it.
+        optimizer: what the local update makes of gradients.
     """
 
-    network: Network
+    network: Network | NetworkOverTime
     aggregator: Aggregator
     attack: Attack
     schedule: Schedule = field(default_factory=InverseSqrt)
     weight_decay: float = 0.0
     seed: int = 0
+    optimizer: Optimizer = field(default_factory=PlainStep)
+
+    def __post_init__(self) -> None:
+        found: Any = self.network
+        if not isinstance(found, Network | NetworkOverTime):
+            object.__setattr__(self, "network", NetworkOverTime(found))
 
 
 @dataclass(frozen=True)
-class Problem:
-    """What runs that are stepped together share.
+class State:
+    """Where the training of some runs stands: everything that the rest of it depends on.
 
     Attributes:
-        dataset: the samples; ``None`` where local costs are given otherwise.
-        partition: who holds which; the same.
-        iterations: the number of iterations, ``K``.
-        every: metrics are taken at the start, after every so many iterations, and at the end.
-        metrics: which metrics to take, of :data:`~bezoar.training.METRICS`.
-        dtype: ``"float32"`` or ``"float64"``.
-        device: a torch device.
+        iteration: how many iterations are done.
+        tensors: named tensors whose first dimension is the runs: the ``"models"``
+            ``[runs, agents, …]``, and what tasks and optimisers keep beside them.
     """
 
-    dataset: Dataset | None
-    partition: Partition | None
-    iterations: int
-    every: int
-    metrics: tuple[str, ...]
-    dtype: str = "float32"
-    device: str = "cpu"
+    iteration: int
+    tensors: Mapping[str, Tensor]
+
+    @property
+    def models(self) -> Tensor:
+        """``[runs, agents, …]`` every agent's model."""
+        return self.tensors["models"]

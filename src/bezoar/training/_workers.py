@@ -29,13 +29,13 @@ class Workers:
     """Threads that run one piece of a step each, the caller's among them, with torch at one thread.
 
     Splitting a step between whole pieces (agents, rules) loses less to waiting than splitting
-    every operation, and a piece is computed in the same way whoever does it: results do not
+    every operation, and a piece is computed in the same way by every thread: results do not
     depend on the number of workers, to the last bit.
     """
 
     def __init__(self, count: int | None = None) -> None:
         self.count = count or available_cores()
-        # The caller works too: it is awake and has the data at hand.
+        # The calling thread works too: it is awake, and the data is in its cache.
         self._others = ThreadPoolExecutor(max(1, self.count - 1), "bezoar", initializer=_one_thread)
 
     def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
@@ -50,7 +50,7 @@ class Workers:
                 with torch.inference_mode(mode):
                     for place, piece in left:
                         results[place] = work(piece)
-            finally:  # after an error nobody takes more
+            finally:  # after an error the rest is left
                 deque(left, maxlen=0)
 
         with self.alone():
@@ -59,7 +59,7 @@ class Workers:
             try:
                 take()
             finally:
-                # Who has not begun by now is not needed.
+                # Threads that have not started yet have no work left.
                 begun = [other for other in others if not other.cancel()]
                 wait(begun)
         for other in begun:

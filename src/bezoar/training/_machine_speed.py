@@ -1,14 +1,14 @@
-"""How fast this machine is at what training consists of."""
+"""How fast this machine is at what training consists of, and how much that is."""
 
 import statistics
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 
-from bezoar.models import SoftmaxRegression
-from bezoar.training._metrics import BY_AGENT, BY_AVERAGE, BY_GRADIENT
-from bezoar.training._run import Problem
+from bezoar.training._metrics import METRICS
+from bezoar.training._task import Cost
 from bezoar.training._workers import Workers
 
 #: The shape of a step's matrix products: rows (classes of all runs), width, samples.
@@ -40,23 +40,20 @@ def product_speed(workers: int | None = None, products: int = 20, rounds: int = 
     return operations / statistics.median(times[1:])
 
 
-def operations(problem: Problem, runs: int, regular: int) -> float:
-    """Floating-point operations of a training, in float32; only matrix products are counted.
+def operations(
+    cost: Cost, iterations: int, every: int, metrics: Sequence[str], regular: int
+) -> float:
+    """Floating-point operations of training one run; only matrix products are counted.
 
     Args:
-        problem: what is trained, on a dataset.
-        runs: how many at once.
+        cost: what a step and a test take, from the task.
+        iterations: how many steps.
+        every: iterations between two measurements.
+        metrics: what is measured.
         regular: the number of regular agents.
     """
-    dataset = problem.dataset
-    if dataset is None:
-        return 0.0
-    model = SoftmaxRegression(dataset.classes, dataset.features)
-    sample = 2 * model.classes * model.width * runs
-    step = 2 * sample * len(dataset.train)  # scores, then gradients
-    wanted = set(problem.metrics)
-    tested = bool(wanted & BY_AVERAGE) + regular * bool(wanted & BY_AGENT)
-    measurement = tested * sample * len(dataset.test) + step * bool(wanted & BY_GRADIENT)
-    measured = 1 + -(-problem.iterations // problem.every)
-    whole = problem.iterations * step + measured * measurement
-    return float(whole) * (2 if problem.dtype == "float64" else 1)
+    needs = {need for name in metrics for need in METRICS[name].needs}
+    tested = ("average test" in needs) + regular * ("agent tests" in needs)
+    measurement = tested * cost.test + cost.step * ("gradients" in needs)
+    measured = 1 + -(-iterations // every)
+    return iterations * cost.step + measured * measurement

@@ -1,38 +1,37 @@
-"""What poisoned agents do to their labels."""
+"""Attacks on labels: the protocol is followed, the labels are wrong."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+import torch
+from torch import Tensor
 
 from bezoar._errors import BezoarError
-
-Ints = NDArray[np.int64]
+from bezoar.attacks._attack import Attack, Bools, Ints, OwnData
 
 
 @dataclass(frozen=True)
-class Attack(ABC):
-    """A corruption of labels; a frozen dataclass whose fields are its options.
+class LabelAttack(Attack):
+    """A corruption of labels.
 
     Args:
         fraction: the share of the eligible samples that is touched, drawn at random.
-
-    Attributes:
-        dynamic: whether the labels follow the poisoned agent's current model.
     """
 
     fraction: float = 1.0
-
-    name: ClassVar[str] = ""
-    dynamic: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.fraction, int | float) or not 0 <= self.fraction <= 1:
             raise BezoarError(f"fraction: expected a number from 0 to 1, found {self.fraction!r}")
 
-    def touched(self, labels: Ints, rng: np.random.Generator) -> NDArray[np.bool_]:
+    def on_labels(self, own: OwnData, rng: np.random.Generator) -> tuple[Ints, Bools]:
+        touched = self.touched(own.labels, rng)
+        corrupted = self.corrupt(own.labels, own.classes, rng)
+        return np.where(touched, corrupted, own.labels), touched & self.dynamic
+
+    def touched(self, labels: Ints, rng: np.random.Generator) -> Bools:
         """``[n]`` which samples get a corrupted label."""
         eligible = np.flatnonzero(self.eligible(labels))
         count = round(self.fraction * len(eligible))
@@ -40,12 +39,9 @@ class Attack(ABC):
         touched[rng.permutation(eligible)[:count]] = True
         return touched
 
-    def eligible(self, labels: Ints) -> NDArray[np.bool_]:
+    def eligible(self, labels: Ints) -> Bools:
         """``[n]`` which samples the attack is about."""
         return np.ones(len(labels), dtype=np.bool_)
-
-    def check(self, classes: int) -> None:  # noqa: B027 - most attacks work with any classes
-        """Refuse a number of classes that the attack cannot work with."""
 
     @abstractmethod
     def corrupt(self, labels: Ints, classes: int, rng: np.random.Generator) -> Ints:
@@ -53,7 +49,7 @@ class Attack(ABC):
 
 
 @dataclass(frozen=True)
-class LabelFlip(Attack):
+class LabelFlip(LabelAttack):
     """Class ``b`` becomes ``B − 1 − b``, with ``B`` the number of classes."""
 
     name: ClassVar[str] = "label_flip"
@@ -63,7 +59,7 @@ class LabelFlip(Attack):
 
 
 @dataclass(frozen=True)
-class DynamicLabelFlip(Attack):
+class DynamicLabelFlip(LabelAttack):
     """In every iteration the label is the least likely class under the agent's current model.
 
     Of classes whose scores lie within a hundred-thousandth of the scores' range of the least, it
@@ -80,9 +76,14 @@ class DynamicLabelFlip(Attack):
         """The true labels: what they become is decided in training, from the current model."""
         return labels
 
+    def on_scores(self, scores: Tensor) -> Tensor:
+        low, high = scores.aminmax(dim=-2, keepdim=True)
+        unlikely = scores <= low + self.tie * (high - low)
+        return unlikely.to(torch.uint8).argmax(-2, keepdim=True)
+
 
 @dataclass(frozen=True)
-class RandomLabels(Attack):
+class RandomLabels(LabelAttack):
     """Every touched sample gets one of the other classes, each as likely."""
 
     name: ClassVar[str] = "random_labels"
@@ -96,7 +97,7 @@ class RandomLabels(Attack):
 
 
 @dataclass(frozen=True)
-class Targeted(Attack):
+class Targeted(LabelAttack):
     """Samples of one class are labelled as another.
 
     Args:
@@ -127,7 +128,7 @@ class Targeted(Attack):
                     f"allowed: 0 … {classes - 1}"
                 )
 
-    def eligible(self, labels: Ints) -> NDArray[np.bool_]:
+    def eligible(self, labels: Ints) -> Bools:
         return np.equal(labels, self.source)
 
     def corrupt(self, labels: Ints, classes: int, rng: np.random.Generator) -> Ints:

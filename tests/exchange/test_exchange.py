@@ -3,10 +3,18 @@
 import numpy as np
 import pytest
 import torch
-from aggregator_inputs import HEAD, PATHS, Case, apply, assert_close, path, random_messages
+from aggregator_inputs import (
+    HEAD,
+    PATHS,
+    Case,
+    apply,
+    assert_close,
+    exchanged,
+    random_messages,
+)
 
 from bezoar import BezoarError, aggregators, networks
-from bezoar.aggregators import Exchange
+from bezoar.exchange import Exchange, Tuning, is_dense
 from bezoar.training import Workers
 
 EVERY_RULE = [
@@ -34,11 +42,10 @@ def test_every_rule_is_here():
 @each_rule
 def test_a_star_of_300_leaves(case):
     network = networks.star(301, poisoned=3)
-    exchange = Exchange(case.rule(), [network])
-    assert not exchange._dense
+    assert not is_dense(network)
     messages = random_messages(np.random.default_rng(31), network)
     expected, _ = case.loop(messages, network)
-    found = exchange(torch.from_numpy(messages)).numpy()
+    found = apply(case.rule(), messages, network)
     assert_close(found, expected, case.tolerance * np.abs(messages).max())
 
 
@@ -47,9 +54,8 @@ def test_a_star_of_300_leaves(case):
 def test_float32_stays_float32_and_is_as_exact_as_that(case, where):
     network = networks.fan(10)
     messages = random_messages(np.random.default_rng(32), network, (2,)).astype(np.float32)
-    with path(**PATHS[where]):
-        found = apply(case.rule(), messages, network, torch.float32)
-        exact = apply(case.rule(), messages, network, torch.float64)
+    found = apply(case.rule(), messages, network, torch.float32, tuning=PATHS[where])
+    exact = apply(case.rule(), messages, network, torch.float64, tuning=PATHS[where])
     assert found.dtype == np.float32
     assert_close(found, exact, 1e-5)
 
@@ -61,11 +67,10 @@ def test_runs_do_not_notice_each_other(case, where):
     network = networks.two_castle(10)
     messages = random_messages(np.random.default_rng(33), network, (3,))
     messages[1] = np.nan
-    with path(**PATHS[where]):
-        together = apply(case.rule(), messages, network)
-        for run in (0, 2):
-            alone = apply(case.rule(), messages[run], network)
-            assert_close(together[run], alone, 1e-7 if case.name == "rfa" else 1e-12)
+    together = apply(case.rule(), messages, network, tuning=PATHS[where])
+    for run in (0, 2):
+        alone = apply(case.rule(), messages[run], network, tuning=PATHS[where])
+        assert_close(together[run], alone, 1e-7 if case.name == "rfa" else 1e-12)
 
 
 @each_rule
@@ -92,7 +97,7 @@ def test_integer_messages_are_refused(case):
 
 @each_rule
 def test_as_many_runs_as_networks(case):
-    exchange = Exchange(case.rule(), [networks.fan(6), networks.two_castle(6)])
+    exchange = Exchange([case.rule()] * 2, [networks.fan(6), networks.two_castle(6)])
     with pytest.raises(BezoarError, match="2 networks need as many runs, found 3"):
         exchange(torch.zeros(3, 6, 9))
 
@@ -100,15 +105,18 @@ def test_as_many_runs_as_networks(case):
 @each_rule
 @pytest.mark.parametrize("where", PATHS)
 def test_networks_of_different_sizes_are_refused(case, where):
-    with path(**PATHS[where]), pytest.raises(BezoarError, match="same number of agents"):
-        Exchange(case.rule(), [networks.fan(6), networks.fan(7)])(torch.zeros(2, 6, 9))
+    nets = [networks.fan(6), networks.fan(7)]
+    with pytest.raises(BezoarError, match="same number of agents"):
+        Exchange([case.rule()] * 2, nets, tuning=PATHS[where])
 
 
 @each_rule
 def test_one_network_given_often_is_one_network(case):
     network = networks.fan(6)
     messages = torch.from_numpy(random_messages(np.random.default_rng(35), network, (4,)))
-    found = Exchange(case.rule(), [network, network])(messages)
+    equal = networks.fan(6)
+    assert equal is not network
+    found, _ = Exchange([case.rule()] * 4, [network, equal, network, equal])(messages)
     assert torch.allclose(found, case.rule()(messages, network))
 
 
@@ -133,7 +141,7 @@ def test_every_rule_has_the_output_layer_that_it_says():
         aggregators.create("lfighter", head=(2, 4)),
         aggregators.create("lfighter", head=(4, 2)),
     ]
-    found = Exchange(rules, [network] * 3)(messages)
+    found, _ = Exchange(rules, [network] * 3)(messages)
     for rule, sent, models in zip(rules, messages, found, strict=True):
         assert torch.allclose(models, rule(sent, network), rtol=1e-12)
 
@@ -145,11 +153,16 @@ def test_pieces_on_threads_give_the_same_bits(case, kind):
     network = case.fit(networks.erdos_renyi(40, 0.2, 4, seed=1))
     sent = torch.randn(3, 40, 60, generator=torch.Generator().manual_seed(2)).to(kind)
     found = []
-    with path(dense_advantage=0, chunk_bytes=3_000):
-        for count in (1, 3):
-            with Workers(count) as workers:
-                exchange = Exchange(case.rule(), [network], map=workers.map)
-                found.append(exchange.step(sent, share=True))
-                assert len(exchange._pieces(sent)) > 10
+    tuning = Tuning(dense_advantage=0, piece_bytes=3_000)
+    for count in (1, 3):
+        pieces = []
+        with Workers(count) as workers:
+
+            def watched(work, items, workers=workers, pieces=pieces):
+                pieces += list(items)
+                return workers.map(work, pieces)
+
+            found.append(exchanged(case.rule(), sent, network, tuning, share=True, map=watched))
+        assert len(pieces) > 10
     assert torch.equal(found[0][0], found[1][0])
     assert torch.equal(found[0][1], found[1][1])

@@ -1,4 +1,4 @@
-"""Local costs of agents with many samples each: matrix products agent by agent."""
+"""Gradients of agents with many samples each: matrix products agent by agent."""
 
 from collections.abc import Sequence
 
@@ -7,11 +7,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from bezoar._scratch import scratch
+from bezoar._workspace import workspace
+from bezoar.attacks import Attack
 from bezoar.data import Dataset, Partition
 from bezoar.models import SoftmaxRegression
-from bezoar.training._costs import SoftmaxCosts, least_likely
-from bezoar.training._labels import poisoned_beliefs
+from bezoar.training._poisoned_labels import poisoned_labels
 from bezoar.training._run import Run
 from bezoar.training._workers import Workers
 
@@ -19,14 +19,15 @@ from bezoar.training._workers import Workers
 BLOCK = 512
 
 
-class FewAgents(SoftmaxCosts):
-    """Local costs computed agent by agent, in blocks of samples.
+class AgentByAgent:
+    """Gradients of softmax regression computed agent by agent, in blocks of samples.
 
     The part ``Y X`` of a gradient does not change from step to step and is computed once.
     """
 
     def __init__(
         self,
+        model: SoftmaxRegression,
         dataset: Dataset,
         partition: Partition,
         runs: Sequence[Run],
@@ -34,49 +35,43 @@ class FewAgents(SoftmaxCosts):
         device: torch.device,
         workers: Workers,
     ) -> None:
-        model = SoftmaxRegression(dataset.classes, dataset.features)
-        super().__init__(model, len(runs), partition.agents, dtype, device, workers)
+        self._model, self._runs, self._agents = model, len(runs), partition.agents
+        self._dtype, self._device, self._workers = dtype, device, workers
         self._offsets = partition.offsets.tolist()
         self._samples = model.design(dataset.train[partition.order], dtype).to(device)
         self._biggest_first = np.argsort(-partition.sizes, kind="stable").tolist()
-        # For an agent the runs in which its labels follow its model, and where they do.
-        self._dynamic: dict[int, tuple[Tensor, Tensor]] = {}
+        # For an agent the attacks that choose labels by its model, in which runs, and where.
+        self._dynamic: dict[int, list[tuple[Attack, Tensor, Tensor]]] = {}
         self._targets = self._label_part(dataset, partition, runs)
 
-    def descend(self, models: Tensor, steps: Tensor, weight_decay: Tensor) -> None:
-        steps = steps.view(-1, 1, 1)
-        shrink = 1 - steps * weight_decay.view(-1, 1, 1)
-        decays = bool((weight_decay > 0).any())
+    def gradients(self, models: Tensor, out: Tensor) -> Tensor:
+        """``[runs, agents, classes, width]`` every agent's gradient at its own model."""
 
-        def update(agent: int) -> None:
-            own = models[:, agent]
-            products, _ = self._pass(agent, own.reshape(-1, self.model.width))
-            if decays:
-                own.mul_(shrink)
-            count = self._offsets[agent + 1] - self._offsets[agent]
-            own.addcmul_(products.view_as(own), steps / count, value=-1)
-            own.addcmul_(self._targets[:, agent], steps)
+        def evaluate(agent: int) -> None:
+            products, _ = self._pass(agent, models[:, agent].reshape(-1, self._model.width))
+            self._gradient(agent, products, out[:, agent])
 
-        self._workers.map(update, self._biggest_first)
+        self._workers.map(evaluate, self._biggest_first)
+        return out
 
     def gradients_at(self, common: Tensor, models: Tensor) -> tuple[Tensor, Tensor]:
         gradients = torch.empty_like(models)
-        costs = torch.empty(self.runs, self.agents, dtype=torch.float64, device=self.device)
-        rows = common.reshape(-1, self.model.width)
+        costs = torch.empty(self._runs, self._agents, dtype=torch.float64, device=self._device)
+        rows = common.reshape(-1, self._model.width)
 
         def evaluate(agent: int) -> None:
             products, log_sums = self._pass(agent, rows, judges=models[:, agent], want_costs=True)
-            gradients[:, agent] = self._gradient(agent, products)
+            self._gradient(agent, products, gradients[:, agent])
             label_part = (common.double() * self._targets[:, agent].double()).sum((-1, -2))
             costs[:, agent] = log_sums - label_part
 
         self._workers.map(evaluate, self._biggest_first)
         return gradients, costs
 
-    def _gradient(self, agent: int, products: Tensor) -> Tensor:
+    def _gradient(self, agent: int, products: Tensor, out: Tensor) -> None:
+        """Write ``(1/n) (P X − Y X)`` for one agent in every run."""
         count = self._offsets[agent + 1] - self._offsets[agent]
-        gradient = products.view(self.runs, self.model.classes, -1)
-        return gradient.div_(count).sub_(self._targets[:, agent])
+        torch.sub(products.view_as(out).div_(count), self._targets[:, agent], out=out)
 
     def _pass(
         self,
@@ -95,14 +90,15 @@ class FewAgents(SoftmaxCosts):
             want_costs: whether the second result is needed.
 
         Returns:
-            ``[runs·classes, width]`` the sum of probabilities times samples, in scratch memory,
-            and ``[runs]`` the mean over the samples of the logarithm of the softmax denominator.
+            ``[runs·classes, width]`` the sum of probabilities times samples, in memory that is used
+            again, and ``[runs]`` the mean over the samples of the logarithm of the softmax
+            denominator.
         """
         height, width = rows.shape
-        products = scratch("products", (height, width), self.dtype, self.device)
-        logits = scratch("logits", (height * BLOCK,), self.dtype, self.device)
-        chances = scratch("chances", (height * BLOCK,), self.dtype, self.device)
-        log_sums = torch.zeros(self.runs, dtype=torch.float64, device=self.device)
+        products = workspace("products", (height, width), self._dtype, self._device)
+        logits = workspace("logits", (height * BLOCK,), self._dtype, self._device)
+        chances = workspace("chances", (height * BLOCK,), self._dtype, self._device)
+        log_sums = torch.zeros(self._runs, dtype=torch.float64, device=self._device)
         products.zero_()
         start, stop = self._offsets[agent], self._offsets[agent + 1]
         for first in range(start, stop, BLOCK):
@@ -110,8 +106,8 @@ class FewAgents(SoftmaxCosts):
             count = len(samples)
             scores = logits[: height * count].view(height, count)
             torch.mm(rows, samples.T, out=scores)
-            by_class = scores.view(self.runs, -1, count)
-            likely = chances[: height * count].view(self.runs, -1, count)
+            by_class = scores.view(self._runs, -1, count)
+            likely = chances[: height * count].view(self._runs, -1, count)
             torch.softmax(by_class, dim=1, out=likely)
             if want_costs:
                 # The likeliest class tells: its chance is exp(score) over the denominator.
@@ -131,33 +127,35 @@ class FewAgents(SoftmaxCosts):
         likely: Tensor,
         judges: Tensor | None,
     ) -> None:
-        """Subtract one at the least likely class of each sample whose label is dynamic."""
-        runs, dynamic = self._dynamic[agent]
-        judged = scores[runs] if judges is None else judges[runs] @ samples.T
-        here = dynamic[:, None, first : first + len(samples)].to(likely.dtype)
-        likely[runs] = likely[runs].scatter_add_(1, least_likely(judged), -here)
+        """Subtract one at the class that the attack chooses for each dynamic label."""
+        for attack, runs, dynamic in self._dynamic[agent]:
+            judged = scores[runs] if judges is None else judges[runs] @ samples.T
+            here = dynamic[:, None, first : first + len(samples)].to(likely.dtype)
+            likely[runs] = likely[runs].scatter_add_(1, attack.on_scores(judged), -here)
 
     def _label_part(self, dataset: Dataset, partition: Partition, runs: Sequence[Run]) -> Tensor:
         """``[runs, agents, classes, width]`` the constant ``(1/n) Y X`` of every gradient."""
-        targets = self.start()
+        shape = (self._runs, self._agents, self._model.classes, self._model.width)
+        targets = torch.zeros(shape, dtype=self._dtype, device=self._device)
 
         def true_labels(agent: int) -> None:
             labels = dataset.train_labels[partition.samples(agent)]
             targets[:, agent] = self._class_means(agent, labels, np.ones(len(labels)))
 
-        self._workers.map(true_labels, range(self.agents))
-        dynamic: dict[int, list[tuple[int, NDArray[np.bool_]]]] = {}
-        for held in poisoned_beliefs(dataset, partition, runs):
+        self._workers.map(true_labels, range(self._agents))
+        dynamic: dict[tuple[int, Attack], list[tuple[int, NDArray[np.bool_]]]] = {}
+        for held in poisoned_labels(dataset, partition, runs):
             targets[held.run, held.agent] = self._class_means(
                 held.agent, held.labels, np.where(held.dynamic, 0.0, 1.0)
             )
             if held.dynamic.any():
-                dynamic.setdefault(held.agent, []).append((held.run, held.dynamic))
-        for agent, entries in dynamic.items():
+                who = held.agent, runs[held.run].attack
+                dynamic.setdefault(who, []).append((held.run, held.dynamic))
+        for (agent, attack), entries in dynamic.items():
             numbers, masks = zip(*entries, strict=True)
-            self._dynamic[agent] = (
-                torch.tensor(numbers, device=self.device),
-                torch.from_numpy(np.stack(masks)).to(self.device),
+            where = torch.from_numpy(np.stack(masks)).to(self._device)
+            self._dynamic.setdefault(agent, []).append(
+                (attack, torch.tensor(numbers, device=self._device), where)
             )
         return targets
 
@@ -166,11 +164,11 @@ class FewAgents(SoftmaxCosts):
     ) -> Tensor:
         """``[classes, width]`` the sum of each class's samples over the number of all samples."""
         samples = self._samples[self._offsets[agent] : self._offsets[agent + 1]]
-        one_hot = np.zeros((self.model.classes, len(labels)))
+        one_hot = np.zeros((self._model.classes, len(labels)))
         one_hot[labels, np.arange(len(labels))] = counted
-        rows = torch.from_numpy(one_hot).to(self.device)
+        rows = torch.from_numpy(one_hot).to(self._device)
         sums = torch.zeros(
-            self.model.classes, self.model.width, dtype=torch.float64, device=self.device
+            self._model.classes, self._model.width, dtype=torch.float64, device=self._device
         )
         for first in range(0, len(labels), BLOCK):
             part = samples[first : first + BLOCK].double()

@@ -1,4 +1,4 @@
-"""Scratch memory that threads keep, because fresh memory costs more than most uses of it."""
+"""Memory that a thread uses again, because fresh memory costs more than most uses of it."""
 
 import threading
 from math import prod
@@ -9,7 +9,9 @@ from torch import Tensor
 _kept = threading.local()
 
 
-def scratch(name: str, shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
+def workspace(
+    name: str, shape: tuple[int, ...], dtype: torch.dtype, device: torch.device
+) -> Tensor:
     """Memory of the calling thread for one purpose, with any content.
 
     It is valid until the thread next asks for the same name, type and device.

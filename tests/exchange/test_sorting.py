@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from bezoar.aggregators import _ranks
-from bezoar.aggregators._ranks import sort_ends
+from bezoar.exchange import _sorting
+from bezoar.exchange._sorting import sort_ends
 
 
 def assert_sorted_ends(values, low, high):
@@ -46,5 +46,5 @@ def test_the_sorting_network_sorts_all_zeros_and_ones(count):
 
 
 def test_trimming_one_takes_fewer_exchanges_than_sorting():
-    exchanges = sum(1 for _ in _ranks._ends(10, 1, 1))
-    assert exchanges < len(_ranks._batcher(10))
+    exchanges = sum(1 for _ in _sorting._ends(10, 1, 1))
+    assert exchanges < len(_sorting._batcher(10))

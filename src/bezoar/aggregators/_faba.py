@@ -1,0 +1,54 @@
+"""FABA: drop what lies farthest from the mean, again and again."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from bezoar.aggregators._estimate import Estimate, check_estimate
+from bezoar.aggregators._neighbourhood import Neighbourhood, normalised
+from bezoar.aggregators._rule import WeightedAggregator
+
+
+@dataclass(frozen=True)
+class FABA(WeightedAggregator):
+    """`FABA <https://www.ijcai.org/proceedings/2019/670>`_: outliers dropped one by one.
+
+    ``Q_w`` times, the input farthest from the mean of those left is dropped; the mean of the rest
+    is returned. The own model may be dropped. Inputs that are not finite count as infinitely far
+    and go first; the output is NaN only where more of them come in than are dropped.
+
+    Args:
+        estimate: the number of poisoned inputs ``Q_w``: ``"true"``, ``"max"`` or a number for all.
+    """
+
+    estimate: Estimate = "true"
+
+    name: ClassVar[str] = "faba"
+    label: ClassVar[str] = "FABA"
+
+    def __post_init__(self) -> None:
+        check_estimate(self.estimate)
+
+    def inputs_needed(self, estimate: Any) -> Any:
+        return estimate + 1
+
+    def weights(self, neighbourhood: Neighbourhood) -> Tensor:
+        return drop_farthest(neighbourhood, neighbourhood.mask.to(torch.float64))
+
+
+def drop_farthest(neighbourhood: Neighbourhood, prior: Tensor, keep_own: bool = False) -> Tensor:
+    """``[..., m]`` the prior weights over what is left after dropping the farthest inputs."""
+    kept = neighbourhood.mask.expand_as(neighbourhood.finite)
+    for dropped in range(neighbourhood.largest_estimate):
+        counted = prior * (kept & neighbourhood.finite)
+        mean = counted / counted.sum(-1, keepdim=True).clamp(min=torch.finfo(prior.dtype).tiny)
+        distances = neighbourhood.squared_distances_to(mean)
+        distances = distances.masked_fill_(~neighbourhood.finite, torch.inf)
+        distances = distances.masked_fill_(~kept, -1)
+        if keep_own:
+            distances[..., 0] = -1
+        goes = (neighbourhood.estimate > dropped).unsqueeze(-1)
+        kept = kept & ~(neighbourhood.largest(distances) & goes)
+    return normalised(prior * kept)

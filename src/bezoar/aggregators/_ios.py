@@ -1,0 +1,44 @@
+"""IOS: FABA with means weighted by the mixing matrix."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from torch import Tensor
+
+from bezoar._registry import choose
+from bezoar.aggregators._estimate import Estimate, check_estimate
+from bezoar.aggregators._faba import drop_farthest
+from bezoar.aggregators._neighbourhood import Neighbourhood
+from bezoar.aggregators._rule import WeightedAggregator
+from bezoar.networks import MIXINGS
+
+
+@dataclass(frozen=True)
+class IOS(WeightedAggregator):
+    """`IOS <https://arxiv.org/abs/2308.05292>`_: FABA with means weighted by the mixing matrix.
+
+    The weights of the mixing matrix are renormalised over the inputs left. Inputs that are not
+    finite are treated as in FABA.
+
+    Args:
+        mixing: the mixing matrix, ``"metropolis"`` or ``"equal"``.
+        estimate: the number of poisoned inputs ``Q_w``: ``"true"``, ``"max"`` or a number for all.
+        keep_own: never drop the own model, as in the original; the variant studied here may.
+    """
+
+    mixing: str = "metropolis"
+    estimate: Estimate = "true"
+    keep_own: bool = False
+
+    name: ClassVar[str] = "ios"
+    label: ClassVar[str] = "IOS"
+
+    def __post_init__(self) -> None:
+        choose("mixing", self.mixing, MIXINGS)
+        check_estimate(self.estimate)
+
+    def inputs_needed(self, estimate: Any) -> Any:
+        return estimate + 1
+
+    def weights(self, neighbourhood: Neighbourhood) -> Tensor:
+        return drop_farthest(neighbourhood, neighbourhood.mixing, self.keep_own)

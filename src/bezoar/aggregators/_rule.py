@@ -1,0 +1,166 @@
+"""What a rule is: any rule, rules by weights, rules by coordinates."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import Field, fields, is_dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor
+
+from bezoar._errors import BezoarError
+from bezoar.aggregators._estimate import Estimate, estimates
+from bezoar.aggregators._neighbourhood import Neighbourhood
+from bezoar.aggregators._output_layer import OutputLayer
+from bezoar.networks import Network
+
+#: What a rule may remember, beside the messages of this exchange: the agent's own last output, and
+#: its model before the local update. In Algorithm 1 they are the same.
+REMEMBERED = ("previous_output", "model_before_step")
+
+
+class Aggregator:
+    """A rule by which every agent turns the models it has into its next model.
+
+    A rule is a frozen dataclass whose fields are its options. Two options have a meaning of their
+    own: ``mixing`` names the mixing matrix the rule works with, ``estimate`` the estimate of
+    poisoned inputs.
+
+    Attributes:
+        name: the name for :func:`~bezoar.aggregators.create` and the command line.
+        label: the paper's name, for legends.
+        keeps: what the rule must keep when it drops inputs, for the error where it cannot.
+    """
+
+    name: ClassVar[str] = ""
+    label: ClassVar[str] = ""
+    keeps: ClassVar[str] = "must keep at least one"
+
+    def __call__(self, messages: Tensor, network: Network) -> Tensor:
+        """Aggregate at every agent.
+
+        Args:
+            messages: ``[..., W, D]`` what each agent sends; leading dimensions are runs.
+            network: who hears whom.
+
+        Returns:
+            ``[..., W, D]`` each agent's next model.
+        """
+        from bezoar.exchange import exchange_once
+
+        return exchange_once(self, messages, network)
+
+    def at(
+        self,
+        inputs: Tensor,
+        mixing: ArrayLike | Tensor | None = None,
+        estimate: int | None = None,
+        *,
+        senders: Sequence[int] | None = None,
+        remembered: Mapping[str, Tensor] | None = None,
+    ) -> Tensor:
+        """Aggregate at one agent, from the messages it received.
+
+        Args:
+            inputs: ``[m, D]`` the own message first, then the neighbours'.
+            mixing: ``[m]`` the agent's row of the mixing matrix, in the order of the inputs. Rules
+                with the option ``mixing`` need it.
+            estimate: how many of the inputs are taken for poisoned. Rules whose option
+                ``estimate`` is not itself a number need it.
+            senders: the number of the agent behind each input, by which ties are broken; by
+                default the inputs' order.
+            remembered: ``[D]`` for each name in :meth:`remembers`.
+
+        Returns:
+            ``[D]`` the agent's next model: what calling the rule on the whole network gives there.
+        """
+        from bezoar.exchange import aggregate_at
+
+        return aggregate_at(self, inputs, mixing, estimate, senders, remembered or {})
+
+    def wiring(self) -> tuple[str, Estimate]:
+        """The mixing matrix and the estimate of poisoned inputs that the rule works with."""
+        return getattr(self, "mixing", "metropolis"), getattr(self, "estimate", "true")
+
+    def remembers(self) -> tuple[str, ...]:
+        """Which of :data:`REMEMBERED` the rule looks at; each is a slot after the inputs."""
+        return ()
+
+    def output_layer(self) -> OutputLayer | None:
+        """Where the output layer lies in a message, if the rule was told."""
+        return None
+
+    def inputs_needed(self, estimate: Any) -> Any:
+        """The least number of inputs with which the rule works, for an estimate or an array."""
+        return 1 + 0 * estimate
+
+    def check(self, network: Network) -> None:
+        """Refuse, naming the agent, a network on which the rule is impossible at some agent."""
+        estimate = estimates(network, self.wiring()[1])
+        inputs = network.degrees + 1
+        lacking = np.flatnonzero(inputs < self.inputs_needed(estimate))
+        if len(lacking):
+            agent = lacking[0]
+            raise BezoarError(
+                f"aggregator {self.name}: impossible at agent {agent} of the {network.name} "
+                f"network, which has {inputs[agent]} inputs and takes {estimate[agent]} of them "
+                f"for poisoned, but {self.keeps}; lower 'estimate', or choose another rule or "
+                "network"
+            )
+
+    def __str__(self) -> str:
+        """The label, followed by the options that are not at their defaults."""
+        options: tuple[Field[Any], ...] = fields(self) if is_dataclass(self) else ()
+        changed = [
+            f"{field.name}={getattr(self, field.name)}"
+            for field in options
+            if getattr(self, field.name) != field.default
+        ]
+        return " ".join([self.label or self.name, ", ".join(changed)]).strip()
+
+
+class WeightedAggregator(Aggregator, ABC):
+    """A rule that returns a combination of its inputs.
+
+    Attributes:
+        reads: what the weights depend on: ``"gram"``, the inner products of the inputs;
+            ``"output_layer"``, those of their output layers; or ``"nothing"`` but the network.
+    """
+
+    reads: ClassVar[str] = "gram"
+
+    @abstractmethod
+    def weights(self, neighbourhood: Neighbourhood) -> Tensor:
+        """``[..., m]`` the weight of each slot; they sum to one and are zero at padding."""
+
+
+class CoordinateAggregator(Aggregator, ABC):
+    """A rule that sorts each coordinate of the inputs and averages by rank."""
+
+    @abstractmethod
+    def rank_weights(self, size: int, estimate: Tensor) -> Tensor:
+        """The weight of each rank.
+
+        Args:
+            size: the number of inputs.
+            estimate: ``[...]`` the estimated number of poisoned inputs.
+
+        Returns:
+            ``[..., size]`` probability vectors, the same from either end.
+        """
+
+    def outermost(self, largest_estimate: int) -> int | None:
+        """How many ranks at either end need sorting; between them weights must be uniform.
+
+        ``None`` when every rank may matter.
+        """
+        return None
+
+
+def one_hot(like: Tensor, slot: int) -> Tensor:
+    """``[..., m]`` float64 in the shape of ``like``: one at ``slot``, zero elsewhere."""
+    weights = torch.zeros(like.shape, dtype=torch.float64, device=like.device)
+    weights[..., slot] = 1
+    return weights

@@ -1,0 +1,43 @@
+"""The trimmed mean, coordinate by coordinate."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from bezoar.aggregators._estimate import Estimate, check_estimate
+from bezoar.aggregators._neighbourhood import normalised
+from bezoar.aggregators._rule import CoordinateAggregator
+
+
+@dataclass(frozen=True)
+class TrimmedMean(CoordinateAggregator):
+    """`Trimmed mean <https://arxiv.org/abs/1803.01498>`_, coordinate by coordinate.
+
+    The ``Q_w`` largest and the ``Q_w`` smallest values are dropped, the mean of the rest is
+    returned. NaN counts as plus infinity; the output is infinite only where more infinite values
+    come in than are dropped.
+
+    Args:
+        estimate: the number of poisoned inputs ``Q_w``: ``"true"``, ``"max"`` or a number for all.
+    """
+
+    estimate: Estimate = "true"
+
+    name: ClassVar[str] = "trimmed_mean"
+    label: ClassVar[str] = "TriMean"
+    keeps: ClassVar[str] = "drops as many again on the other side and must keep one"
+
+    def __post_init__(self) -> None:
+        check_estimate(self.estimate)
+
+    def inputs_needed(self, estimate: Any) -> Any:
+        return 2 * estimate + 1
+
+    def rank_weights(self, size: int, estimate: Tensor) -> Tensor:
+        rank, dropped = torch.arange(size, device=estimate.device), estimate.unsqueeze(-1)
+        return normalised(((rank >= dropped) & (rank < size - dropped)).to(torch.float64))
+
+    def outermost(self, largest_estimate: int) -> int:
+        return largest_estimate

@@ -1,0 +1,34 @@
+"""The weighted mean: trusts every neighbour as much as the mixing matrix says."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch import Tensor
+
+from bezoar._registry import choose
+from bezoar.aggregators._neighbourhood import Neighbourhood
+from bezoar.aggregators._rule import WeightedAggregator
+from bezoar.networks import MIXINGS
+
+
+@dataclass(frozen=True)
+class WeightedMean(WeightedAggregator):
+    """The weighted mean over the neighbourhood, ``Σ_v E_wv y_v``.
+
+    A message that is not finite spreads to every neighbour: nothing is dropped.
+
+    Args:
+        mixing: the doubly stochastic mixing matrix, ``"metropolis"`` or ``"equal"``.
+    """
+
+    mixing: str = "metropolis"
+
+    name: ClassVar[str] = "weighted_mean"
+    label: ClassVar[str] = "WeiMean"
+    reads: ClassVar[str] = "nothing"
+
+    def __post_init__(self) -> None:
+        choose("mixing", self.mixing, MIXINGS)
+
+    def weights(self, neighbourhood: Neighbourhood) -> Tensor:
+        return neighbourhood.mixing

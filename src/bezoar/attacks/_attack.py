@@ -1,0 +1,150 @@
+"""What an attack is: what it is given to know, and what it returns."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from bezoar._errors import BezoarError
+from bezoar.networks import Network
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+#: How much the poisoned agents are assumed to know when they send messages: their own models, the
+#: messages of their neighbours too, or the messages of all agents.
+Knowledge = Literal["own", "neighbours", "everything"]
+
+
+@dataclass(frozen=True)
+class OwnData:
+    """What one agent holds.
+
+    Attributes:
+        train: ``[N, …]`` the whole training set.
+        train_labels: ``[N]`` its labels.
+        places: ``[n]`` which samples the agent holds.
+        classes: the number of classes.
+    """
+
+    train: NDArray[np.generic]
+    train_labels: Ints
+    places: Ints
+    classes: int
+
+    @cached_property
+    def samples(self) -> NDArray[np.generic]:
+        """``[n, …]`` the agent's samples."""
+        return self.train[self.places]
+
+    @cached_property
+    def labels(self) -> Ints:
+        """``[n]`` their true labels."""
+        return self.train_labels[self.places]
+
+
+@dataclass(frozen=True)
+class SeenMessages:
+    """What the poisoned agents may know when they send, in some runs on one network.
+
+    They send one message to all their neighbours, or one to each. The methods speak of all these
+    messages at once, ``[runs, sends, D]``.
+
+    Attributes:
+        iteration: which iteration it is, counted from 1.
+        network: who is linked to whom, and who is poisoned.
+        knows: what the attack says that it knows.
+        senders: ``[sends]`` who sends each message.
+        receivers: ``[sends]`` who receives it; ``None`` if all neighbours receive the same.
+        messages: ``[runs, W, D]`` what every agent sends if it follows the protocol.
+        models: ``[runs, W, D]`` every agent's model before the local update.
+    """
+
+    iteration: int
+    network: Network
+    knows: Knowledge
+    senders: Tensor
+    receivers: Tensor | None
+    messages: Tensor
+    models: Tensor
+
+    def own_messages(self) -> Tensor:
+        """What the sender of each message would send if it followed the protocol."""
+        return self.messages[:, self.senders]
+
+    def own_models(self) -> Tensor:
+        """The model of each message's sender before the local update."""
+        return self.models[:, self.senders]
+
+    def receivers_messages(self) -> Tensor:
+        """What the receiver of each message itself sends; attacks that know neighbours see it."""
+        self._need("neighbours")
+        if self.receivers is None:
+            raise BezoarError("attack: a message to all neighbours has no one receiver")
+        return self.messages[:, self.receivers]
+
+    def all_messages(self) -> Tensor:
+        """``[runs, W, D]`` what everyone sends; attacks that know everything see it."""
+        self._need("everything")
+        return self.messages
+
+    def _need(self, needed: Knowledge) -> None:
+        levels = ("own", "neighbours", "everything")
+        if levels.index(self.knows) < levels.index(needed):
+            raise BezoarError(
+                f"attack: it says that it knows {self.knows!r} and asks for {needed!r}; set "
+                f"'knows' to what it needs"
+            )
+
+
+@dataclass(frozen=True)
+class Attack:
+    """What poisoned agents do to their labels or to their messages.
+
+    An attack is a frozen dataclass whose fields are its options. It overrides :meth:`on_labels`,
+    or :meth:`on_scores` and sets ``dynamic``, or :meth:`on_messages` and sets ``lies``.
+
+    Attributes:
+        name: the name for :func:`~bezoar.attacks.create` and the command line.
+        knows: what the poisoned agents are assumed to know when they send.
+        dynamic: whether labels follow the poisoned agent's current model.
+        lies: whether messages are other than the protocol says.
+    """
+
+    name: ClassVar[str] = ""
+    knows: ClassVar[Knowledge] = "own"
+    dynamic: ClassVar[bool] = False
+    lies: ClassVar[bool] = False
+
+    def check(self, classes: int) -> None:
+        """Refuse a number of classes that the attack cannot work with."""
+
+    def on_labels(self, own: OwnData, rng: np.random.Generator) -> tuple[Ints, Bools]:
+        """The labels of one poisoned agent.
+
+        Args:
+            own: what the agent holds.
+            rng: for random choices; it depends on the run's seed and the agent.
+
+        Returns:
+            ``[n]`` the labels, and ``[n]`` whether :meth:`on_scores` decides instead, in every
+            iteration anew.
+        """
+        return own.labels, np.zeros(len(own.labels), dtype=np.bool_)
+
+    def on_scores(self, scores: Tensor) -> Tensor:
+        """``[..., 1, n]`` labels from the scores ``[..., classes, n]`` of the agent's own model.
+
+        It is asked only where :meth:`on_labels` said so.
+        """
+        raise BezoarError(f"attack {self.name}: its labels do not follow the model")
+
+    def on_messages(self, seen: SeenMessages) -> Tensor:
+        """``[runs, sends, D]`` what is sent instead of the protocol's messages.
+
+        An attack whose option ``broadcast`` is true sends the same to all neighbours.
+        """
+        raise BezoarError(f"attack {self.name}: it leaves messages alone")

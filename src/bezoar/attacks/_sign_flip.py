@@ -1,0 +1,44 @@
+"""Sign flipping: send a step in the opposite direction."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch import Tensor
+
+from bezoar._errors import BezoarError
+from bezoar.attacks._attack import Attack, Knowledge, SeenMessages
+
+
+@dataclass(frozen=True)
+class SignFlip(Attack):
+    """Send the opposite of an update: ``x_p − s (y − x_p)``.
+
+    ``x_p`` is the poisoned agent's model before its local update. To all neighbours alike it sends
+    the opposite of its own update: ``y`` is the message ``y_p`` that the protocol asks for. To
+    each neighbour ``w`` something else: there ``y`` is the message ``y_w`` that the neighbour
+    itself sends. Labels are left alone, and for itself the agent keeps ``y_p``.
+
+    Args:
+        scale: the factor ``s``.
+        broadcast: whether all neighbours are sent the same.
+    """
+
+    scale: float = 1.0
+    broadcast: bool = True
+
+    name: ClassVar[str] = "sign_flip"
+    knows: ClassVar[Knowledge] = "neighbours"
+    lies: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if isinstance(self.scale, bool) or not isinstance(self.scale, int | float):
+            raise BezoarError(f"scale: expected a number, found {self.scale!r}")
+        if not 0 <= self.scale < float("inf"):
+            raise BezoarError(f"scale: expected a number from 0, found {self.scale!r}")
+        if not isinstance(self.broadcast, bool):
+            raise BezoarError(f"broadcast: expected true or false, found {self.broadcast!r}")
+
+    def on_messages(self, seen: SeenMessages) -> Tensor:
+        honest = seen.own_messages() if self.broadcast else seen.receivers_messages()
+        before = seen.own_models()
+        return before - self.scale * (honest - before)

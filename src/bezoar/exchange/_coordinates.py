@@ -1,0 +1,208 @@
+"""Rules that sort each coordinate of the inputs and average by rank."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from bezoar._errors import BezoarError
+from bezoar._workspace import workspace
+from bezoar.aggregators import CoordinateAggregator
+from bezoar.exchange._neighbourhoods import Neighbourhoods
+from bezoar.exchange._sent import Sent
+from bezoar.exchange._sorting import sort_ends
+from bezoar.exchange._sparse import Gathered
+from bezoar.exchange._trimming import MOST_AGENTS, Plan, plan, trimmed_sums
+from bezoar.exchange._tuning import Map, Tuning
+
+#: Inputs sorted at a time fill so many blocks of the cache.
+BLOCKS = 2
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """A piece of work.
+
+    Attributes:
+        gathered: some agents in some runs, with as many inputs and the same estimate.
+        span: some coordinates.
+        ranks: ``[m]`` the weight of each rank there.
+        ends: how many ranks at either end need sorting.
+        plan: how to trim with common parts computed once, where that pays.
+    """
+
+    gathered: Gathered
+    span: slice
+    ranks: Sequence[float]
+    ends: int
+    plan: Plan | None
+
+
+class CoordinateExchange:
+    """A rule by coordinates on one network, in some runs.
+
+    Args:
+        runs: ``[r]`` the numbers of the runs.
+        rule: the rule.
+        agents: the number of agents in the network.
+        parts: their inputs, those with as many and the same estimate together.
+        dense: whether agents share so many inputs that common parts are worth looking for.
+        tuning: how the work is cut up.
+    """
+
+    def __init__(
+        self,
+        runs: Tensor,
+        rule: CoordinateAggregator,
+        agents: int,
+        parts: Sequence[Neighbourhoods],
+        dense: bool,
+        tuning: Tuning,
+    ) -> None:
+        if rule.remembers():
+            raise BezoarError(
+                f"aggregator {rule.name}: rules by coordinates cannot remember models, found "
+                f"{', '.join(rule.remembers())}"
+            )
+        self._runs, self._rule, self._agents, self._parts = runs, rule, agents, parts
+        self._tuning = tuning
+        self._plans = [self._plan(part) if dense else None for part in parts]
+
+    def _plan(self, part: Neighbourhoods) -> Plan | None:
+        """How to trim all neighbourhoods at once, if they are trimmed and have much in common."""
+        trims = self._rule.outermost(part.largest_estimate)
+        if not trims or self._agents > MOST_AGENTS or len(part.agents) < 2:
+            return None
+        sets = part.index[0].tolist()
+        found = plan(sets, self._agents)
+        apart = sum(len(members) - 1 for members in sets)
+        return found if 2 * len(found.merges) <= apart else None
+
+    def __call__(self, sent: Sent, models: Tensor, shares: Tensor | None, map: Map) -> None:
+        """Write the next models; NaN counts as plus infinity.
+
+        If it is asked for, write each agent's average share of weight given to poison.
+        """
+        pieces = list(self._pieces(sent))
+        found = map(lambda piece: self._work(piece, sent, models, shares is not None), pieces)
+        for piece, share in zip(pieces, found, strict=True):
+            if shares is not None and share is not None:
+                own = piece.gathered.rows()[..., 0].flatten()
+                shares.view(-1).index_add_(0, own, share)
+
+    def _pieces(self, sent: Sent) -> Iterator[_Piece]:
+        """Runs, agents and coordinates whose inputs fit into a piece of work."""
+        length, bytes_each = sent.messages.shape[-1], sent.messages.element_size()
+        spans = self._tuning.spans(length)
+        held = min(length, self._tuning.columns)
+        for part, found in zip(self._parts, self._plans, strict=True):
+            ranks = self._rule.rank_weights(part.slots, part.estimate[0, 0]).tolist()
+            ends = self._rule.outermost(part.largest_estimate)
+            ends = part.slots if ends is None else ends
+            shared = found if sent.false is None else None
+            some = max(1, self._tuning.piece_bytes // (held * bytes_each * part.slots))
+            if shared is not None:
+                some = len(part.agents)
+            for first in range(0, len(part.agents), some):
+                here = part.some(first, min(first + some, len(part.agents)))
+                together = 1 if shared else max(1, some // len(here.agents))
+                for start in range(0, len(self._runs), together):
+                    runs = self._runs[start : start + together]
+                    gathered = Gathered(runs, here, self._agents)
+                    for span in spans:
+                        yield _Piece(gathered, span, ranks, ends, shared)
+
+    def _work(self, piece: _Piece, sent: Sent, models: Tensor, share: bool) -> Tensor | None:
+        if piece.plan is not None:
+            self._trim_together(piece, piece.plan, sent, models)
+        if piece.plan is None or share:
+            return self._sort(piece, sent, None if piece.plan else models, share)
+        return None
+
+    def _trim_together(self, piece: _Piece, plan: Plan, sent: Sent, models: Tensor) -> None:
+        [run], agents = piece.gathered.runs.tolist(), piece.gathered.here.agents.tolist()
+        weight = max(piece.ranks)
+        messages, out = sent.messages[run][:, piece.span], models[run][:, piece.span]
+        width = self._tuning.columns
+        for start in range(0, messages.shape[-1], width):
+            block, into = messages[:, start : start + width], out[:, start : start + width]
+            if not bool(torch.isfinite(block.sum())):
+                block = block.nan_to_num(torch.inf, torch.inf, -torch.inf)
+            sums = trimmed_sums(list(block), plan, piece.ends)
+            for agent, total in zip(agents, sums, strict=True):
+                torch.mul(total, weight, out=into[agent])
+
+    def _sort(self, piece: _Piece, sent: Sent, models: Tensor | None, share: bool) -> Tensor | None:
+        """Sort each coordinate of the inputs and average by rank.
+
+        Returns:
+            ``[places]`` the share of poisoned inputs among those kept, if it is asked for.
+        """
+        gathered, here = piece.gathered, piece.gathered.here
+        # Slots come first, so that a slot's values of all runs and agents lie together.
+        rows = gathered.rows().flatten(0, 1).T.contiguous()
+        slots, places = rows.shape
+        own = rows[0]
+        length = sent.messages.shape[-1]
+        table = sent.messages.view(-1, length)[:, piece.span]
+        out = None if models is None else models.view(-1, length)[:, piece.span]
+        given = table.new_zeros(places, dtype=torch.float64)
+        replaced = gathered.false_slots(sent.false)
+        width = BLOCKS * self._tuning.block_bytes // (rows.numel() * table.element_size())
+        width = max(256, width)
+        for start in range(0, table.shape[-1], width):
+            block = table[:, start : start + width]
+            columns = block.shape[-1]
+            values = workspace("inputs", (rows.numel(), columns), table.dtype, table.device)
+            torch.index_select(block, 0, rows.flatten(), out=values)
+            values = values.view(slots, places, columns)
+            if replaced is not None:
+                assert sent.false is not None
+                place = replaced[0] // slots
+                false = sent.false.values[replaced[1]][:, piece.span][:, start : start + width]
+                values[replaced[0] % slots, place] = false
+            if not bool(torch.isfinite(values.sum())):
+                values.nan_to_num_(torch.inf, torch.inf, -torch.inf)
+            copies = values.clone() if share else values
+            ordered = sort_ends(list(copies), piece.ends, piece.ends)
+            if out is not None:
+                average = _average(ordered, piece.ranks)
+                out[:, start : start + columns].index_copy_(0, own, average)
+            if share:
+                given += _poison_share(values, ordered, piece.ranks, here, len(gathered.runs))
+        return given / length if share else None
+
+
+def _average(ordered: Sequence[Tensor], ranks: Sequence[float]) -> Tensor:
+    """``Σ_r ranks[r] · ordered[r]``, ranks without weight left out."""
+    used = [(values, weight) for values, weight in zip(ordered, ranks, strict=True) if weight]
+    values, weight = used[0]
+    if all(other == weight for _, other in used):
+        average = workspace("average", tuple(values.shape), values.dtype, values.device)
+        average.copy_(values)
+        for values, _ in used[1:]:
+            average += values
+        return average.mul_(weight)
+    average = values * weight
+    for values, weight in used[1:]:
+        average.add_(values, alpha=weight)
+    return average
+
+
+def _poison_share(
+    values: Tensor,
+    ordered: Sequence[Tensor],
+    ranks: Sequence[float],
+    here: Neighbourhoods,
+    runs: int,
+) -> Tensor:
+    """``[places]`` the share of poisoned inputs among those kept, summed over coordinates.
+
+    An input is kept in a coordinate where it lies between the outermost values that have weight.
+    """
+    used = torch.stack([v for v, weight in zip(ordered, ranks, strict=True) if weight])
+    kept = (values >= used.amin(0)) & (values <= used.amax(0))
+    poisoned = here.poisoned[0].T.repeat(1, runs).unsqueeze(-1)
+    share: Tensor = (kept & poisoned).sum(0) / kept.sum(0)
+    return share.sum(-1, dtype=torch.float64)

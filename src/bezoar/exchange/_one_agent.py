@@ -1,0 +1,111 @@
+"""A rule applied at one agent, to the messages that it received."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor
+
+from bezoar._errors import BezoarError
+from bezoar.aggregators import Aggregator
+from bezoar.exchange._exchange import one_by_one
+from bezoar.exchange._neighbourhoods import Neighbourhoods
+from bezoar.exchange._sent import Sent
+from bezoar.exchange._tuning import DEFAULT
+
+
+def aggregate_at(
+    rule: Aggregator,
+    inputs: Tensor,
+    mixing: ArrayLike | Tensor | None,
+    estimate: int | None,
+    senders: Sequence[int] | None,
+    remembered: Mapping[str, Tensor],
+) -> Tensor:
+    """Do what :meth:`bezoar.aggregators.Aggregator.at` says, by the code for sparse networks."""
+    if inputs.ndim != 2 or len(inputs) == 0 or not inputs.is_floating_point():
+        raise BezoarError(
+            f"inputs: expected floating point of shape [m, D], found {inputs.dtype} of shape "
+            f"{list(inputs.shape)}"
+        )
+    count, length = inputs.shape
+    taken_for_poisoned = _estimate(rule, estimate, count)
+    rank, table = _by_sender(senders, inputs.detach())
+    here = Neighbourhoods(
+        agents=rank[:1],
+        index=rank.view(1, 1, count),
+        mask=torch.ones(1, 1, count, dtype=torch.bool),
+        mixing=_mixing(rule, mixing, count).view(1, 1, count),
+        estimate=torch.tensor([[taken_for_poisoned]]),
+        poisoned=torch.zeros(1, 1, count, dtype=torch.bool),
+        largest_estimate=taken_for_poisoned,
+    ).to(inputs.device)
+    known = {
+        name: _remembered(rule, name, remembered, length).expand(1, count, length)
+        for name in rule.remembers()
+    }
+    sent = Sent(table.unsqueeze(0), None, known)
+    run = torch.zeros(1, dtype=torch.int64, device=inputs.device)
+    models = torch.empty_like(sent.messages)
+    with torch.inference_mode():
+        one_by_one(run, rule, count, [here], None, DEFAULT)(sent, models, None, map)
+    return models[0, int(rank[0])].clone()
+
+
+def _by_sender(senders: Sequence[int] | None, inputs: Tensor) -> tuple[Tensor, Tensor]:
+    """``[m]`` the rank of each input's sender, and ``[m, D]`` the inputs by that rank."""
+    if senders is None:
+        return torch.arange(len(inputs)), inputs.contiguous()
+    if len(senders) != len(inputs) or len(set(senders)) != len(inputs):
+        raise BezoarError(
+            f"senders: expected {len(inputs)} different agents, found {list(senders)}"
+        )
+    order = torch.tensor(senders).argsort()
+    return order.argsort(), inputs[order.to(inputs.device)].contiguous()
+
+
+def _mixing(rule: Aggregator, found: ArrayLike | Tensor | None, inputs: int) -> Tensor:
+    if found is None:
+        if hasattr(rule, "mixing"):
+            raise BezoarError(
+                f"mixing: {rule.name} needs the agent's row of the mixing matrix, one weight an "
+                "input; found nothing"
+            )
+        return torch.full((inputs,), 1 / inputs, dtype=torch.float64)
+    weights = np.asarray(found.cpu() if isinstance(found, Tensor) else found, dtype=np.float64)
+    if weights.shape != (inputs,) or not (weights >= 0).all() or not 0.999 < weights.sum() < 1.001:
+        raise BezoarError(
+            f"mixing: expected {inputs} weights that sum to 1, one an input, found {weights}"
+        )
+    return torch.from_numpy(weights)
+
+
+def _estimate(rule: Aggregator, found: int | None, inputs: int) -> int:
+    if found is None:
+        option = getattr(rule, "estimate", 0)
+        if not isinstance(option, int):
+            raise BezoarError(
+                f"estimate: {rule.name} needs the number of inputs to be taken for poisoned; "
+                "found nothing"
+            )
+        found = option
+    is_count = isinstance(found, int) and not isinstance(found, bool) and found >= 0
+    if not is_count:
+        raise BezoarError(f"estimate: expected a number from 0, found {found!r}")
+    if inputs < rule.inputs_needed(found):
+        raise BezoarError(
+            f"aggregator {rule.name}: impossible with {inputs} inputs of which {found} are taken "
+            f"for poisoned: it {rule.keeps}"
+        )
+    return found
+
+
+def _remembered(rule: Aggregator, name: str, given: Mapping[str, Tensor], length: int) -> Tensor:
+    found = given.get(name)
+    if found is None or found.shape != (length,):
+        shape = "nothing" if found is None else f"shape {list(found.shape)}"
+        raise BezoarError(
+            f"remembered: {rule.name} needs {name!r} of length {length}, found {shape}"
+        )
+    return found.detach()

@@ -1,0 +1,277 @@
+"""Sparse networks: every neighbourhood gathered, weighed and combined on its own."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from bezoar._errors import BezoarError
+from bezoar._workspace import workspace
+from bezoar.aggregators import (
+    Aggregator,
+    Neighbourhood,
+    OutputLayer,
+    OutputLayers,
+    WeightedAggregator,
+)
+from bezoar.exchange._inner_products import inner_products
+from bezoar.exchange._neighbourhoods import Neighbourhoods
+from bezoar.exchange._output_layers import GatheredOutputLayers
+from bezoar.exchange._sent import FalseMessages, Sent
+from bezoar.exchange._tuning import Map, Tuning
+
+#: Neighbourhoods whose inner products are taken at a time fill so many blocks of the cache.
+BLOCKS = 3
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """Neighbourhoods whose inputs are gathered, in some runs.
+
+    Attributes:
+        runs: ``[r]`` the numbers of the runs.
+        here: the neighbourhoods, all of one size.
+        agents: the number of agents in the network.
+    """
+
+    runs: Tensor
+    here: Neighbourhoods
+    agents: int
+
+    def rows(self) -> Tensor:
+        """``[r, n, m]`` which rows of the messages ``[runs · W, D]`` are behind the slots."""
+        return self.here.index + self.agents * self.runs[:, None, None]
+
+    def false_slots(self, false: FalseMessages | None) -> tuple[Tensor, Tensor] | None:
+        """Which slots ``[links]`` of ``[r · n · m]`` hold which false messages, if any."""
+        if false is None:
+            return None
+        run = (self.runs == false.runs[:, None]).to(torch.uint8)
+        agent = (self.here.agents == false.receivers[:, None]).to(torch.uint8)
+        links = (run.any(-1) & agent.any(-1)).nonzero().flatten()
+        if not len(links):
+            return None
+        run, agent = run[links].argmax(-1), agent[links].argmax(-1)
+        [index] = self.here.index
+        slot = (index[agent] == false.senders[links, None]).to(torch.uint8).argmax(-1)
+        place = (run * len(self.here.agents) + agent) * self.here.slots + slot
+        return place, false.rows[links]
+
+
+class SparseExchange:
+    """A rule by weights on one network, in some runs.
+
+    Args:
+        runs: ``[r]`` the numbers of the runs.
+        rule: the rule.
+        agents: the number of agents in the network.
+        parts: their inputs, those with as many and the same estimate together.
+        layer: where the output layer lies in a message, if the rule is not told.
+        tuning: how the work is cut up.
+    """
+
+    def __init__(
+        self,
+        runs: Tensor,
+        rule: WeightedAggregator,
+        agents: int,
+        parts: Sequence[Neighbourhoods],
+        layer: OutputLayer | None,
+        tuning: Tuning,
+    ) -> None:
+        self._runs, self._rule, self._agents, self._parts = runs, rule, agents, parts
+        self._layer, self._tuning = layer, tuning
+
+    def __call__(self, sent: Sent, models: Tensor, shares: Tensor | None, map: Map) -> None:
+        """Write the next models, and the weight given to poison if it is asked for."""
+        pieces = list(self._pieces(sent))
+        list(map(lambda piece: self._work(piece, sent, models, shares), pieces))
+
+    def _pieces(self, sent: Sent) -> Iterator[Gathered]:
+        """Runs and agents whose inputs fit into a piece of work."""
+        length = sent.messages.shape[-1]
+        for part in self._parts:
+            slots = part.slots + len(self._rule.remembers())
+            # Inputs, and matrices like their Gram matrix: the larger of the two counts.
+            per_slot = max(length * sent.messages.element_size(), 64 * slots)
+            some = max(1, self._tuning.piece_bytes // (per_slot * slots))
+            for first in range(0, len(part.agents), some):
+                here = part.some(first, min(first + some, len(part.agents)))
+                together = max(1, some // len(here.agents))
+                for start in range(0, len(self._runs), together):
+                    yield Gathered(self._runs[start : start + together], here, self._agents)
+
+    def _work(self, piece: Gathered, sent: Sent, models: Tensor, shares: Tensor | None) -> None:
+        here = piece.here
+        weights = self._weights(piece, sent).expand(len(piece.runs), -1, -1)
+        combined = self._combine(piece, sent, weights).flatten(0, 1)
+        own = piece.rows()[..., 0].flatten()
+        models.view(-1, models.shape[-1]).index_copy_(0, own, combined)
+        if shares is not None:
+            poison = (weights[..., : here.slots] * here.poisoned).sum(-1)
+            shares.view(-1)[own] = poison.flatten()
+
+    def _weights(self, piece: Gathered, sent: Sent) -> Tensor:
+        rule, here = self._rule, piece.here
+        names = rule.remembers()
+        if rule.reads == "nothing":
+            return rule.weights(neighbourhood(here, here.mask, names))
+        length = sent.messages.shape[-1]
+        places = len(piece.runs) * len(here.agents)
+        slots = here.slots + len(names)
+        per_place = slots * length * sent.messages.element_size()
+        some = max(1, BLOCKS * self._tuning.block_bytes // per_place)
+        gather = gatherer(piece, sent, names)
+        if rule.reads == "gram":
+            gram = torch.cat(
+                [
+                    inner_products(gather(slice(first, first + some)), self._tuning)
+                    for first in range(0, places, some)
+                ]
+            ).view(len(piece.runs), -1, slots, slots)
+            finite = torch.isfinite(gram.diagonal(dim1=-2, dim2=-1))
+            return rule.weights(neighbourhood(here, finite, names, gram))
+        layer = layer_of(rule, self._layer)
+        values = gather(slice(0, places)).view(len(piece.runs), -1, slots, length)
+        finite = torch.isfinite(values.sum(-1))
+        layers = GatheredOutputLayers.of(layer.of(values), finite)
+        return rule.weights(neighbourhood(here, finite, names, output_layers=layers))
+
+    def _combine(self, piece: Gathered, sent: Sent, weights: Tensor) -> Tensor:
+        """``[r, n, D]`` the inputs, and what is remembered, added up by their weights."""
+        dtype, length = sent.messages.dtype, sent.messages.shape[-1]
+        inputs = weights[..., : piece.here.slots].to(dtype)
+        rows = piece.rows()
+        replaced = piece.false_slots(sent.false)
+        if replaced is not None:
+            inputs = inputs.clone()
+            lied = inputs.view(-1)[replaced[0]]
+            inputs.view(-1)[replaced[0]] = 0
+        table = sent.messages.view(-1, length)
+        combined = weighted_rows(table, rows.flatten(0, 1), inputs.flatten(0, 1))
+        if replaced is not None:
+            assert sent.false is not None
+            receiver = replaced[0] // piece.here.slots
+            combined.index_add_(0, receiver, lied.unsqueeze(-1) * sent.false.values[replaced[1]])
+        combined = combined.view(*rows.shape[:2], length)
+        for place, name in enumerate(self._rule.remembers(), start=piece.here.slots):
+            known = sent.remembered[name][piece.runs[:, None], piece.here.agents]
+            combined += known * weights[..., place : place + 1].to(dtype)
+        if not bool(torch.isfinite(combined.sum())):
+            names = self._rule.remembers()
+            values = gatherer(piece, sent, names)(slice(0, combined[..., 0].numel()))
+            values = values.view(*rows.shape[:2], -1, length)
+            careful = combine_carefully(weights.to(dtype).unsqueeze(-2), values)
+            return careful.squeeze(-2)
+        return combined
+
+
+def gatherer(piece: Gathered, sent: Sent, names: Sequence[str]) -> Callable[[slice], Tensor]:
+    """What gathers ``[n, m, D]`` inputs at some places of a piece, in memory used again.
+
+    A place is one agent in one run. What the rule remembers follows the inputs.
+    """
+    length = sent.messages.shape[-1]
+    rows = piece.rows().flatten(0, 1)
+    own = rows[:, :1]
+    rows = torch.cat([rows, *[own] * len(names)], dim=-1)
+    table = sent.messages.view(-1, length)
+    replaced = piece.false_slots(sent.false)
+    slots = rows.shape[-1]
+
+    def gather(places: slice) -> Tensor:
+        here = rows[places]
+        shape = (here.numel(), length)
+        values = workspace("inputs", shape, table.dtype, table.device)
+        torch.index_select(table, 0, here.flatten(), out=values)
+        values = values.view(len(here), slots, length)
+        for place, name in enumerate(names, start=piece.here.slots):
+            run, agent = own[places, 0] // piece.agents, own[places, 0] % piece.agents
+            values[:, place] = sent.remembered[name][run, agent]
+        if replaced is not None:
+            assert sent.false is not None
+            where, slot = replaced[0] // piece.here.slots, replaced[0] % piece.here.slots
+            inside = (where >= places.start) & (where < places.start + len(here))
+            false = sent.false.values[replaced[1][inside]]
+            values[where[inside] - places.start, slot[inside]] = false
+        return values
+
+    return gather
+
+
+def weighted_rows(table: Tensor, rows: Tensor, weights: Tensor) -> Tensor:
+    """``[n, D]`` sums ``Σ_j weights[i, j] · table[rows[i, j]]``, nothing being gathered.
+
+    Args:
+        table: ``[rows, D]``.
+        rows: ``[n, m]``.
+        weights: ``[n, m]`` of the table's type.
+    """
+    sums: Tensor = torch.nn.functional.embedding_bag(
+        rows, table, per_sample_weights=weights, mode="sum"
+    )
+    return sums
+
+
+def neighbourhood(
+    here: Neighbourhoods,
+    finite: Tensor,
+    remembered: Sequence[str],
+    gram: Tensor | None = None,
+    output_layers: OutputLayers | None = None,
+) -> Neighbourhood:
+    """What agents have after the exchange, for a rule; ``gram`` is written over.
+
+    Args:
+        here: their inputs.
+        finite: ``[..., m]`` whether there is something finite in each slot.
+        remembered: the names of what follows the inputs.
+        gram: ``[..., m, m]`` inner products, if the rule reads them.
+        output_layers: the same for output layers.
+    """
+    if gram is not None:
+        both = finite.unsqueeze(-1) & finite.unsqueeze(-2)
+        gram = gram.masked_fill_(~both, 0)
+    mask, mixing, index = here.mask, here.mixing, here.index
+    if remembered:
+        more = (0, len(remembered))
+        mask, mixing, index = pad(mask, more), pad(mixing, more), pad(index, more)
+    return Neighbourhood(
+        mask=mask,
+        finite=finite,
+        mixing=mixing,
+        estimate=here.estimate,
+        largest_estimate=here.largest_estimate,
+        index=index,
+        gram=gram,
+        output_layers=output_layers,
+        remembered={name: here.slots + place for place, name in enumerate(remembered)},
+    )
+
+
+def layer_of(rule: Aggregator, known: OutputLayer | None) -> OutputLayer:
+    """Where the output layer lies in a message: where the model has it, or where the rule says.
+
+    Raises:
+        BezoarError: where nobody knows.
+    """
+    layer = known or rule.output_layer()
+    if layer is None:
+        raise BezoarError(
+            f"aggregator {rule.name}: give head=(classes, features), the shape of the output "
+            "layer at the start of a message"
+        )
+    return layer
+
+
+def combine_carefully(weights: Tensor, values: Tensor) -> Tensor:
+    """``weights [..., r, n] @ values [..., n, D]`` where zero times infinity is zero.
+
+    An agent that does give weight to a message that is not finite gets NaN.
+    """
+    bad = ~torch.isfinite(values).all(-1)
+    models = weights @ values.masked_fill(bad.unsqueeze(-1), 0)
+    reached = (weights * bad.unsqueeze(-2)).sum(-1) != 0
+    return models.masked_fill_(reached.unsqueeze(-1), torch.nan)

@@ -1,0 +1,38 @@
+"""How an exchange is computed: sizes that decide its speed, and nothing but last bits else."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+#: Like the builtin ``map``, perhaps over several threads.
+Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """Sizes by which the work is cut up.
+
+    Attributes:
+        dense_advantage: a network is treated as dense if it has at most this many times as many
+            pairs of agents as inputs: one product over all pairs is so much faster than gathering.
+        piece_bytes: messages gathered in one piece of work.
+        block_bytes: copies of messages held at a time, so that they stay in the cache.
+        matrix_bytes: matrices of neighbourhoods held at a time on a dense network.
+        columns: coordinates multiplied at a time.
+        long: messages beyond this length are cut into pieces of this length. Pieces are added up
+            in order, so that results do not depend on who computes them.
+    """
+
+    dense_advantage: float = 16
+    piece_bytes: int = 16 << 20
+    block_bytes: int = 2 << 20
+    matrix_bytes: int = 64 << 20
+    columns: int = 8192
+    long: int = 1 << 18
+
+    def spans(self, length: int) -> list[slice]:
+        """The pieces of a message of this length."""
+        return [slice(start, start + self.long) for start in range(0, length, self.long)]
+
+
+DEFAULT = Tuning()

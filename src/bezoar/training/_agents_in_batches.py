@@ -1,0 +1,135 @@
+"""Gradients of many agents with few samples each: batched matrix products over agents."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from bezoar._workspace import workspace
+from bezoar.attacks import Attack
+from bezoar.data import Dataset, Partition
+from bezoar.models import SoftmaxRegression
+from bezoar.training._poisoned_labels import poisoned_labels
+from bezoar.training._run import Run
+from bezoar.training._workers import Workers
+
+#: Bytes of gathered samples held at a time by a worker.
+BATCH_BYTES = 2 << 20
+
+
+class AgentsInBatches:
+    """Gradients of softmax regression computed for batches of agents at once.
+
+    The samples stay where they are in the training set; a batch gathers those of its agents,
+    padded to the largest number that any agent holds.
+    """
+
+    def __init__(
+        self,
+        model: SoftmaxRegression,
+        dataset: Dataset,
+        partition: Partition,
+        runs: Sequence[Run],
+        dtype: torch.dtype,
+        device: torch.device,
+        workers: Workers,
+    ) -> None:
+        self._model, self._runs, self._agents = model, len(runs), partition.agents
+        self._device, self._workers = device, workers
+        most = int(partition.sizes.max())
+        place = np.arange(most)
+        held = place < partition.sizes[:, None]
+        source = np.minimum(partition.offsets[:-1, None] + place, len(partition.order) - 1)
+        index = partition.order[source]
+        used, compact = np.unique(index, return_inverse=True)
+        self._samples = model.design(dataset.train[used], dtype).to(device)
+        self._index = torch.from_numpy(compact.reshape(index.shape)).to(device)
+        share = np.where(held, 1.0 / partition.sizes[:, None], 0.0)
+        self._share = torch.from_numpy(share).to(dtype).to(device)
+        labels = np.broadcast_to(dataset.train_labels[index], (len(runs), *index.shape)).copy()
+        dynamic: dict[Attack, np.ndarray] = {}
+        for poisoned in poisoned_labels(dataset, partition, runs):
+            count = len(poisoned.labels)
+            labels[poisoned.run, poisoned.agent, :count] = poisoned.labels
+            if poisoned.dynamic.any():
+                where = dynamic.setdefault(
+                    runs[poisoned.run].attack, np.zeros(labels.shape, dtype=np.bool_)
+                )
+                where[poisoned.run, poisoned.agent, :count] = poisoned.dynamic
+        self._labels = torch.from_numpy(labels).to(device)
+        self._dynamic = {
+            attack: torch.from_numpy(where).to(device) for attack, where in dynamic.items()
+        }
+
+    def gradients(self, models: Tensor, out: Tensor) -> Tensor:
+        """``[runs, agents, classes, width]`` every agent's gradient at its own model."""
+
+        def evaluate(agents: slice) -> None:
+            own = models[:, agents]
+            self._pass(agents, own, own, out[:, agents])
+
+        self._workers.map(evaluate, self._batches())
+        return out
+
+    def gradients_at(self, common: Tensor, models: Tensor) -> tuple[Tensor, Tensor]:
+        """See :meth:`bezoar.training.Task.gradients_at`."""
+        gradients = torch.empty_like(models)
+        costs = torch.empty(self._runs, self._agents, dtype=torch.float64, device=self._device)
+
+        def evaluate(agents: slice) -> None:
+            own = models[:, agents]
+            everywhere = common.unsqueeze(1).expand_as(own)
+            self._pass(agents, everywhere, own, gradients[:, agents], costs[:, agents])
+
+        self._workers.map(evaluate, self._batches())
+        return gradients, costs
+
+    def _batches(self) -> Iterator[slice]:
+        per_agent = self._index.shape[1] * self._model.width * self._samples.element_size()
+        some = max(1, BATCH_BYTES // per_agent)
+        for first in range(0, self._agents, some):
+            yield slice(first, first + some)
+
+    def _pass(
+        self, agents: slice, rows: Tensor, judges: Tensor, out: Tensor, costs: Tensor | None = None
+    ) -> None:
+        """Gradients and, if asked, costs of some agents.
+
+        Args:
+            agents: which.
+            rows: ``[runs, agents, classes, width]`` where to take the gradients.
+            judges: the same, the models by which dynamic labels are chosen.
+            out: the same, where to write the gradients.
+            costs: ``[runs, agents]`` where to write the costs.
+        """
+        index, share = self._index[agents], self._share[agents]
+        picked = self._labels[:, agents].unsqueeze(-2)
+        shape = (*index.shape, self._model.width)
+        samples = workspace("samples", shape, self._samples.dtype, self._device)
+        flat = samples.view(-1, self._model.width)
+        torch.index_select(self._samples, 0, index.flatten(), out=flat)
+        scores = self._scores(rows, samples)
+        for attack, dynamic in self._dynamic.items():
+            here = dynamic[:, agents].unsqueeze(-2)
+            if bool(here.any()):
+                chosen = attack.on_scores(self._scores(judges, samples))
+                picked = torch.where(here, chosen, picked)
+        if costs is not None:
+            apart = scores.logsumexp(-2) - scores.gather(-2, picked).squeeze(-2)
+            costs.copy_((apart * share).sum(-1, dtype=torch.float64))
+        likely = scores.softmax(-2)
+        likely.scatter_add_(-2, picked, likely.new_full((), -1.0).expand(picked.shape))
+        likely.mul_(share.unsqueeze(-2))
+        by_agent = likely.transpose(0, 1).flatten(1, 2)
+        if self._runs == 1:
+            torch.bmm(by_agent, samples, out=out[0])
+            return
+        gradients = by_agent @ samples
+        out.copy_(gradients.view(len(gradients), self._runs, *out.shape[2:]).transpose(0, 1))
+
+    def _scores(self, rows: Tensor, samples: Tensor) -> Tensor:
+        """``[runs, agents, classes, n]`` from ``[runs, agents, classes, width]``."""
+        by_agent = rows.transpose(0, 1).flatten(1, 2)
+        scores = by_agent @ samples.mT
+        return scores.view(len(scores), self._runs, -1, scores.shape[-1]).transpose(0, 1)

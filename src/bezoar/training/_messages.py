@@ -1,0 +1,76 @@
+"""What poisoned agents send instead of the protocol's messages."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from bezoar._errors import BezoarError
+from bezoar.attacks import Attack, SeenMessages
+from bezoar.exchange import FalseMessages
+from bezoar.networks import Network
+from bezoar.training._run import Run
+
+
+def false_messages(
+    runs: Sequence[Run], messages: Tensor, models: Tensor, iteration: int
+) -> FalseMessages | None:
+    """The messages of all attacks that lie; ``None`` if none does.
+
+    Args:
+        runs: the runs.
+        messages: ``[runs, W, D]`` what the protocol asks every agent to send.
+        models: ``[runs, W, D]`` every agent's model before the local update.
+        iteration: which iteration it is, counted from 1.
+    """
+    groups: dict[tuple[Attack, Network], list[int]] = {}
+    for number, run in enumerate(runs):
+        if run.attack.lies and run.network.poisoned:
+            groups.setdefault((run.attack, run.network.at(iteration)), []).append(number)
+    return FalseMessages.together(
+        [
+            _of_group(attack, network, torch.tensor(numbers), messages, models, iteration)
+            for (attack, network), numbers in groups.items()
+        ]
+    )
+
+
+def _of_group(
+    attack: Attack,
+    network: Network,
+    runs: Tensor,
+    messages: Tensor,
+    models: Tensor,
+    iteration: int,
+) -> FalseMessages:
+    """The false messages of runs with one attack on one network."""
+    links = [(agent, to) for agent in network.poisoned for to in network.neighbours(agent)]
+    senders, receivers = (torch.tensor(ends) for ends in zip(*links, strict=True))
+    broadcast = bool(getattr(attack, "broadcast", False))
+    by_sender = torch.tensor(network.poisoned)
+    seen = SeenMessages(
+        iteration=iteration,
+        network=network,
+        knows=attack.knows,
+        senders=by_sender if broadcast else senders,
+        receivers=None if broadcast else receivers,
+        messages=messages[runs],
+        models=models[runs],
+    )
+    values = attack.on_messages(seen)
+    expected = (len(runs), len(seen.senders), messages.shape[-1])
+    if values.shape != expected:
+        raise BezoarError(
+            f"attack {attack.name}: expected messages of shape {list(expected)}, found "
+            f"{list(values.shape)}"
+        )
+    rows = torch.searchsorted(by_sender, senders) if broadcast else torch.arange(len(links))
+    offsets = torch.arange(len(runs)).unsqueeze(1) * len(seen.senders)
+    device = messages.device
+    return FalseMessages(
+        values.to(messages.dtype).flatten(0, 1),
+        runs.repeat_interleave(len(links)).to(device),
+        senders.repeat(len(runs)).to(device),
+        receivers.repeat(len(runs)).to(device),
+        (rows + offsets).flatten().to(device),
+    )

@@ -1,0 +1,88 @@
+"""What a local update makes of gradients."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch import Tensor
+
+from bezoar._errors import BezoarError
+
+
+@dataclass(frozen=True)
+class Optimizer(ABC):
+    """A direction for every local update ``y = x − γ d``; its fields are its options.
+
+    Attributes:
+        name: the name for specs and the command line.
+        remembers: the names of the tensors that it keeps from one iteration to the next, each as
+            large as the models. They start at zero.
+    """
+
+    name: ClassVar[str] = ""
+    remembers: ClassVar[tuple[str, ...]] = ()
+
+    @abstractmethod
+    def direction(self, gradients: Tensor, memory: Mapping[str, Tensor]) -> Tensor:
+        """The direction ``d``.
+
+        Args:
+            gradients: gradients of some agents, weight decay included.
+            memory: what it remembers for the same agents; it is updated in place.
+        """
+
+
+@dataclass(frozen=True)
+class PlainStep(Optimizer):
+    """Gradient descent: ``d = g``."""
+
+    name: ClassVar[str] = "plain"
+
+    def direction(self, gradients: Tensor, memory: Mapping[str, Tensor]) -> Tensor:
+        return gradients
+
+
+@dataclass(frozen=True)
+class _WithMomentum(Optimizer):
+    """An optimiser that keeps a momentum ``m``.
+
+    Args:
+        beta: how much of the momentum stays, ``β``.
+    """
+
+    beta: float = 0.9
+
+    remembers: ClassVar[tuple[str, ...]] = ("momentum",)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.beta, bool) or not isinstance(self.beta, int | float):
+            raise BezoarError(f"beta: expected a number, found {self.beta!r}")
+        if not 0 <= self.beta < 1:
+            raise BezoarError(f"beta: expected a number from 0 to below 1, found {self.beta!r}")
+
+
+@dataclass(frozen=True)
+class Momentum(_WithMomentum):
+    """An average of gradients that forgets: ``m ← β m + (1 − β) g``, ``d = m``."""
+
+    name: ClassVar[str] = "momentum"
+
+    def direction(self, gradients: Tensor, memory: Mapping[str, Tensor]) -> Tensor:
+        return memory["momentum"].mul_(self.beta).add_(gradients, alpha=1 - self.beta)
+
+
+@dataclass(frozen=True)
+class HeavyBall(_WithMomentum):
+    """Polyak's heavy ball: ``m ← β m + g``, ``d = m``."""
+
+    name: ClassVar[str] = "heavy_ball"
+
+    def direction(self, gradients: Tensor, memory: Mapping[str, Tensor]) -> Tensor:
+        return memory["momentum"].mul_(self.beta).add_(gradients)
+
+
+#: Every optimiser by its name.
+OPTIMIZERS: dict[str, type[Optimizer]] = {
+    kind.name: kind for kind in (PlainStep, Momentum, HeavyBall)
+}

@@ -1,0 +1,185 @@
+"""Softmax regression with full gradients, for all runs in one pass over the data."""
+
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from bezoar._errors import BezoarError
+from bezoar.aggregators import OutputLayer
+from bezoar.data import Dataset, Partition
+from bezoar.models import SoftmaxRegression
+from bezoar.training._agent_by_agent import BLOCK, AgentByAgent
+from bezoar.training._agents_in_batches import AgentsInBatches
+from bezoar.training._run import Run, State
+from bezoar.training._task import DTYPES, Cost, Task
+from bezoar.training._workers import Workers
+
+#: Agents who hold fewer samples than this are trained in batches of agents.
+FEW_SAMPLES = 200
+
+
+class SoftmaxTask(Task):
+    """Softmax regression on a dataset that is divided among the agents.
+
+    The gradient of the mean cross-entropy over an agent's ``n`` samples is ``(1/n) (P − Y) X``,
+    with ``P`` the predicted probabilities and ``Y`` the one-hot labels: two matrix products, with
+    the classes of all runs as rows, so that one pass over the samples serves every run. Models
+    are ``[runs, agents, classes, width]``, see :class:`~bezoar.models.SoftmaxRegression`.
+
+    Args:
+        dataset: the samples.
+        partition: who holds which.
+        runs: what differs between the runs.
+        workers: the threads that share the work.
+        dtype: ``"float32"`` or ``"float64"``.
+        device: a torch device.
+        batches: whether to take agents in batches, which is faster where they hold few samples;
+            by default where they do.
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        partition: Partition,
+        runs: Sequence[Run],
+        workers: Workers,
+        dtype: str = "float32",
+        device: str = "cpu",
+        batches: bool | None = None,
+    ) -> None:
+        super().__init__(runs, workers, dtype, device)
+        if partition.agents != self.agents:
+            raise BezoarError(
+                f"partition: made for {partition.agents} agents, but the {runs[0].network.name} "
+                f"network has {self.agents}"
+            )
+        for run in runs:
+            run.attack.check(dataset.classes)
+        self.dataset, self.partition = dataset, partition
+        self.model = SoftmaxRegression(dataset.classes, dataset.features)
+        if batches is None:
+            batches = int(partition.sizes.max()) < FEW_SAMPLES
+        self._way = (AgentsInBatches if batches else AgentByAgent)(
+            self.model, dataset, partition, self.runs, self.dtype, self.device, workers
+        )
+        self._test: _TestSet | None = None
+        self._gaps: dict[tuple[int, ...], float] = {}
+
+    @staticmethod
+    def cost(dataset: Dataset, agents: int, dtype: str) -> Cost:
+        """What a run takes: models, gradients, and the labels' part of gradients."""
+        model = SoftmaxRegression(dataset.classes, dataset.features)
+        slower = 2 if dtype == "float64" else 1
+        sample = 2 * model.classes * model.width * slower
+        return Cost(
+            bytes=4 * DTYPES[dtype].itemsize * agents * model.classes * model.width,
+            step=2 * sample * len(dataset.train),  # scores, then gradients
+            test=sample * len(dataset.test),
+        )
+
+    def start(self) -> dict[str, Tensor]:
+        shape = (len(self.runs), self.agents, self.model.classes, self.model.width)
+        return {"models": torch.zeros(shape, dtype=self.dtype, device=self.device)}
+
+    def gradients(self, state: State, iteration: int, out: Tensor) -> Tensor:
+        return self._way.gradients(state.models, out)
+
+    def gradients_at(self, common: Tensor, models: Tensor) -> tuple[Tensor, Tensor]:
+        return self._way.gradients_at(common, models)
+
+    @property
+    def tests(self) -> bool:
+        return True
+
+    def test(self, models: Tensor, loss: bool = False) -> tuple[Tensor, Tensor]:
+        if self._test is None:
+            self._test = _TestSet(self.dataset, self.model, self.dtype, self.device)
+        return self._test.evaluate(models, loss)
+
+    @property
+    def output_layer(self) -> OutputLayer:
+        return OutputLayer(self.model.classes, self.model.features, self.model.width)
+
+    def vectors(self, models: Tensor) -> Tensor:
+        return self.model.flatten(models)
+
+    def smoothness(self) -> float:
+        """The best constant for the given samples."""
+        from bezoar import theory
+
+        design = self._design()
+        places = (self.partition.samples(agent) for agent in range(self.agents))
+        return theory.softmax_smoothness(design[held] for held in places)
+
+    def initial_gap(self, run: int) -> float:
+        """``f(x⁰) − f*`` with a lower bound for ``f*``; found once for the same regular agents."""
+        regular = self.runs[run].network.regular
+        if regular not in self._gaps:
+            self._gaps[regular] = self._initial_gap(regular)
+        return self._gaps[regular]
+
+    def _initial_gap(self, regular: Sequence[int]) -> float:
+        from bezoar import theory
+
+        held = [self.partition.samples(agent) for agent in regular]
+        order = np.concatenate(held)
+        weights = np.concatenate([np.full(len(own), 1 / (len(held) * len(own))) for own in held])
+        lowest = theory.softmax_infimum(
+            self._design()[order],
+            self.dataset.train_labels[order],
+            weights,
+            classes=self.dataset.classes,
+            iterations=200,
+        )
+        # Everyone starts at zero, where all classes are equally likely.
+        return float(np.log(self.dataset.classes)) - lowest.lower
+
+    def _design(self) -> NDArray[np.float64]:
+        """``[n, features + 1]`` the training samples as the model sees them, without padding."""
+        design = self.model.design(self.dataset.train, torch.float64)
+        return design[:, : self.dataset.features + 1].numpy()
+
+    def identity(self) -> str:
+        digest = hashlib.sha256()
+        for part in (self.dataset.train, self.dataset.train_labels, self.partition.order):
+            digest.update(np.ascontiguousarray(part).data)
+        digest.update(self.partition.offsets.data)
+        return f"softmax regression on {self.dataset.name}, partition {digest.hexdigest()}"
+
+
+class _TestSet:
+    """The test samples, sorted by class, for the accuracy of many models at once."""
+
+    def __init__(
+        self, dataset: Dataset, model: SoftmaxRegression, dtype: torch.dtype, device: torch.device
+    ) -> None:
+        order = dataset.test_labels.argsort(kind="stable")
+        self._samples = model.design(dataset.test[order], dtype).to(device)
+        ends = dataset.test_labels[order].searchsorted(range(model.classes + 1)).tolist()
+        self._blocks = [
+            (kind, first, min(first + BLOCK, ends[kind + 1]))
+            for kind in range(model.classes)
+            for first in range(ends[kind], ends[kind + 1], BLOCK)
+        ]
+
+    def evaluate(self, models: Tensor, want_loss: bool) -> tuple[Tensor, Tensor]:
+        """See :meth:`Task.test`. Of equally likely classes the lowest is predicted."""
+        rows = models.reshape(-1, models.shape[-1])
+        right = torch.zeros(len(models), dtype=torch.float64, device=models.device)
+        loss = torch.zeros_like(right)
+        for kind, first, last in self._blocks:
+            scores = (rows @ self._samples[first:last].T).view(len(models), -1, last - first)
+            own = scores[:, kind]
+            wins = torch.ones_like(own, dtype=torch.bool)
+            if kind > 0:
+                wins &= own > scores[:, :kind].amax(1)
+            if kind + 1 < scores.shape[1]:
+                wins &= own >= scores[:, kind + 1 :].amax(1)
+            right += wins.sum(-1)
+            if want_loss:
+                loss += (scores.logsumexp(1) - own).sum(-1, dtype=torch.float64)
+        return right / len(self._samples), loss / len(self._samples)

@@ -1,0 +1,150 @@
+"""What the agents learn."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from bezoar._errors import BezoarError
+from bezoar._registry import choose
+from bezoar.aggregators import OutputLayer
+from bezoar.training._run import Run, State
+from bezoar.training._workers import Workers
+
+DTYPES = {"float32": torch.float32, "float64": torch.float64}
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one run takes, to plan with before it is trained.
+
+    Attributes:
+        bytes: of memory in training.
+        step: floating-point operations of all agents' gradients.
+        test: floating-point operations of testing one model.
+    """
+
+    bytes: float
+    step: float
+    test: float
+
+
+class Task(ABC):
+    """What the agents of some runs learn: model, data and labels.
+
+    Models are ``[runs, agents, …]``; what follows is the task's own affair.
+
+    Args:
+        runs: the runs, in the order of every tensor's first dimension.
+        workers: the threads that share the work.
+        dtype: ``"float32"`` or ``"float64"``.
+        device: a torch device.
+    """
+
+    def __init__(
+        self, runs: Sequence[Run], workers: Workers, dtype: str = "float32", device: str = "cpu"
+    ) -> None:
+        check_runs(runs)
+        self.runs = tuple(runs)
+        self.agents = runs[0].network.agents
+        self.workers = workers
+        self.dtype = choose("dtype", dtype, DTYPES)
+        self.device = check_device(device)
+
+    @abstractmethod
+    def start(self) -> dict[str, Tensor]:
+        """The state before the first iteration: ``"models"``, and whatever else is to be kept."""
+
+    @abstractmethod
+    def gradients(self, state: State, iteration: int, out: Tensor) -> Tensor:
+        """Every agent's gradient ``∇f̂_w(x_w)`` at its own model.
+
+        Args:
+            state: where training stands.
+            iteration: the iteration to come, counted from 1.
+            out: memory like the models, in which the result may be written.
+        """
+
+    @abstractmethod
+    def gradients_at(self, common: Tensor, models: Tensor) -> tuple[Tensor, Tensor]:
+        """Full gradients and costs of every agent at one model a run.
+
+        Args:
+            common: ``[runs, …]`` where to take them.
+            models: ``[runs, agents, …]`` the agents' own models, by which dynamic attacks choose
+                their labels.
+
+        Returns:
+            ``[runs, agents, …]`` gradients, and ``[runs, agents]`` costs, float64 and correct
+            wherever labels are not dynamic.
+        """
+
+    @property
+    def tests(self) -> bool:
+        """Whether there is something to test models on."""
+        return False
+
+    def test(self, models: Tensor, loss: bool = False) -> tuple[Tensor, Tensor]:
+        """Accuracy and mean cross-entropy on the test set.
+
+        Args:
+            models: ``[n, …]``.
+            loss: whether the second result is needed.
+
+        Returns:
+            ``[n]`` and ``[n]``, float64.
+        """
+        raise BezoarError("metrics: this task has nothing to test models on")
+
+    @property
+    def output_layer(self) -> OutputLayer | None:
+        """Where the output layer lies in a flattened model, if there is one."""
+        return None
+
+    def vectors(self, models: Tensor) -> Tensor:
+        """``[runs, agents, D]`` models as users get them."""
+        return models.flatten(2)
+
+    def smoothness(self) -> float | None:
+        """``L`` of Assumption 2 for every agent's cost, if the task knows it."""
+        return None
+
+    def initial_gap(self, run: int) -> float | None:
+        """``f(x⁰) − f*`` of one run or a little more, if the task knows it."""
+        return None
+
+    @abstractmethod
+    def identity(self) -> str:
+        """What tells this task from others, the runs aside: a checkpoint belongs to it."""
+
+
+def check_runs(runs: Sequence[Run]) -> None:
+    """Refuse runs that cannot be trained together, or not at all.
+
+    Raises:
+        BezoarError: with the field, what was found and what is allowed.
+    """
+    if not runs:
+        raise BezoarError("runs: at least one is needed")
+    sizes = sorted({run.network.agents for run in runs})
+    if len(sizes) > 1:
+        raise BezoarError(f"runs: all networks must have as many agents, found {sizes}")
+    for run in runs:
+        run.aggregator.check(run.network.at(1))
+        if not run.weight_decay >= 0:
+            raise BezoarError(f"weight_decay: expected 0 or more, found {run.weight_decay}")
+
+
+def check_device(name: str) -> torch.device:
+    """The device, or an error if torch does not know it or this machine does not have it."""
+    try:
+        torch.empty(1, device=name)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise BezoarError(
+            f"device: {name!r} cannot be used here ({reason}); allowed: cpu, and cuda, mps and the "
+            "like where torch finds them"
+        ) from None
+    return torch.device(name)
