@@ -1,4 +1,5 @@
 import pytest
+from setting import Setting
 
 from bezoar import data, training
 from bezoar._seeds import Purpose, generator
@@ -12,7 +13,7 @@ def workers():
 
 @pytest.fixture(scope="session")
 def problem(small_mnist):
-    """Make a problem on a few hundred real digits."""
+    """Make a setting on a few hundred real digits."""
 
     def make(agents=10, partition="by_class", iterations=6, every=2, dtype="float64", **changes):
         deal = data.partition(partition)
@@ -22,9 +23,8 @@ def problem(small_mnist):
             agents,
             generator(changes.pop("seed", 0), Purpose.PARTITION),
         )
-        fields = {"metrics": tuple(training.METRICS)} | changes
-        return training.Problem(
-            small_mnist, dealt, iterations=iterations, every=every, dtype=dtype, **fields
+        return Setting(
+            small_mnist, dealt, iterations=iterations, every=every, dtype=dtype, **changes
         )
 
     return make

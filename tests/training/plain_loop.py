@@ -56,7 +56,7 @@ class Loop:
         for w in range(partition.agents):
             labels = dataset.train_labels[partition.samples(w)]
             touched = np.zeros(len(labels), dtype=bool)
-            if w in self.run.network.poisoned:
+            if w in self.run.network.poisoned and not self.run.attack.lies:
                 rng = generator(self.run.seed, Purpose.ATTACK, w)
                 touched = self.run.attack.touched(labels, rng)
                 corrupted = self.run.attack.corrupt(labels, self.classes, rng)
@@ -89,6 +89,7 @@ class Loop:
             change = gradient(model, self.x[w], self.labels(w)) + self.run.weight_decay * model
             messages.append(self.vector(model - step * change))
         options = dict(self.run.aggregator.__dict__)
+        assert not options.pop("memory", False), "this loop has no memory"
         if self.run.aggregator.name == "lfighter":
             options["head"] = (self.classes, self.x[0].shape[1] - 1)
         if self.run.aggregator.name == "rfa":

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 from plain_loop import Loop
+from setting import Setting
 
 from bezoar import aggregators, attacks, networks, training
 
@@ -81,7 +82,7 @@ def check(problem, run, history, tolerance):
 def test_all_rules_and_attacks_side_by_side(problem, workers):
     shared = problem()
     runs = made_runs()
-    histories = training.Engine(shared, runs, workers).train()
+    histories = shared.engine(runs, workers).train()
     for run, history in zip(runs, histories, strict=True):
         check(shared, run, history, TOLERANCE.get(run.aggregator.name, 1e-10))
 
@@ -90,7 +91,7 @@ def test_all_rules_and_attacks_side_by_side(problem, workers):
 def test_other_partitions(problem, workers, partition):
     shared = problem(partition=partition, iterations=3, every=3, seed=5)
     runs = made_runs({"ios": {}, "trimmed_mean": {}}, ["label_flip", "dynamic_label_flip"])
-    for run, history in zip(runs, training.Engine(shared, runs, workers).train(), strict=True):
+    for run, history in zip(runs, shared.engine(runs, workers).train(), strict=True):
         check(shared, run, history, 1e-10)
 
 
@@ -100,7 +101,7 @@ def test_float32_is_near(problem, workers):
         {"weighted_mean": {}, "trimmed_mean": {}, "ios": {}, "clipped_gossip": {"threshold": 0.3}},
         ["label_flip", "dynamic_label_flip"],
     )
-    for run, history in zip(runs, training.Engine(shared, runs, workers).train(), strict=True):
+    for run, history in zip(runs, shared.engine(runs, workers).train(), strict=True):
         check(shared, run, history, 1e-4)
 
 
@@ -109,7 +110,7 @@ def test_agents_that_outnumber_the_classes(problem, workers):
     run = training.Run(
         networks.ring(23, 2), aggregators.create("ios"), attacks.create("label_flip")
     )
-    [history] = training.Engine(shared, [run], workers).train()
+    [history] = shared.engine([run], workers).train()
     check(shared, run, history, 1e-10)
 
 
@@ -122,11 +123,11 @@ def test_floating_point_features(workers):
         "blobs", rng.normal(size=(60, 5)), labels, rng.normal(size=(9, 5)), np.arange(9) % 3, 3
     )
     partition = data.partition("iid")(labels, 3, 4, rng)
-    shared = training.Problem(dataset, partition, 5, 1, tuple(training.METRICS), "float64")
+    shared = Setting(dataset, partition, 5, 1)
     run = training.Run(
         networks.complete(4), aggregators.create("lfighter"), attacks.create("label_flip")
     )
-    [history] = training.Engine(shared, [run], workers).train()
+    [history] = shared.engine([run], workers).train()
     check(shared, run, history, 1e-10)
     assert history.models.dtype == torch.float64
     assert history.models.shape == (4, 3 * 6)

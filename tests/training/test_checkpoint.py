@@ -6,18 +6,17 @@ import pytest
 import torch
 
 from bezoar import BezoarError, aggregators, attacks, networks, training
-from bezoar.training import Checkpoint, Engine, Run, Workers, _engine
+from bezoar.training import Checkpoint, Engine, Run, State, Workers
 
 #: Every attack, and one that leaves some labels alone.
 ATTACKS = [attacks.create(name) for name in attacks.ATTACKS]
 ATTACKS.append(attacks.create("dynamic_label_flip", fraction=0.5))
 
 
-@pytest.fixture(params=["few agents", "many agents"])
-def way(request, monkeypatch):
-    """Make engines compute in one of their two ways, whatever the number of samples."""
-    monkeypatch.setattr(_engine, "FEW_SAMPLES", 0 if request.param == "few agents" else 1 << 30)
-    return {"few agents": "FewAgents", "many agents": "ManyAgents"}[request.param]
+@pytest.fixture(params=[False, True], ids=["agent by agent", "in batches"])
+def way(request):
+    """Make engines compute gradients in one of their two ways, whatever the number of samples."""
+    return {"batches": request.param}
 
 
 def all_rules(attack, network=None, **options):
@@ -35,13 +34,13 @@ def interrupted(problem, runs, path, at):
             checkpoint.save(path)
 
     with Workers(2) as pool:
-        return Engine(problem, runs, pool).train(keep=keep)
+        return problem.engine(runs, pool).train(keep=keep)
 
 
-def resumed(problem, runs, path, make=Engine):
+def resumed(problem, runs, path):
     """Train on from a file with an engine and threads that have seen nothing before."""
     with Workers(1) as pool:
-        return make(problem, runs, pool).train(start=Checkpoint.load(path))
+        return problem.engine(runs, pool).train(start=Checkpoint.load(path))
 
 
 def same_bits(left, right):
@@ -58,7 +57,7 @@ def same_bits(left, right):
 @pytest.mark.parametrize("attack", ATTACKS, ids=repr)
 def test_the_same_bits_as_without_interruption(problem, way, attack, dtype, tmp_path):
     """Every rule, attack and type, in both ways of computing, on dense and sparse networks."""
-    shared = problem(dtype=dtype, iterations=5, every=2)
+    shared = problem(dtype=dtype, iterations=5, every=2, **way)
     runs = all_rules(attack) + all_rules(attack, networks.line(10, {4}), weight_decay=0.01)
     path = tmp_path / "checkpoint"
     expected = interrupted(shared, runs, path, at=3)
@@ -68,7 +67,7 @@ def test_the_same_bits_as_without_interruption(problem, way, attack, dtype, tmp_
 @pytest.mark.parametrize("at", range(1, 8))
 def test_from_any_iteration(problem, way, at, tmp_path):
     """Also between measurements, at one, after the last; and the poison share is not lost."""
-    shared = problem(dtype="float32", iterations=7, every=3)
+    shared = problem(dtype="float32", iterations=7, every=3, **way)
     runs = [
         Run(networks.two_castle(), aggregators.create(rule), attack, seed=seed)
         for rule in ("ios", "trimmed_mean", "lfighter", "rfa")
@@ -82,7 +81,7 @@ def test_from_any_iteration(problem, way, at, tmp_path):
 
 def test_interrupted_again_and_again(problem, way, workers, tmp_path):
     """One iteration in a life, a life in every iteration."""
-    shared = problem(dtype="float32", iterations=6, every=2)
+    shared = problem(dtype="float32", iterations=6, every=2, **way)
     runs = all_rules(ATTACKS[1])
     path = tmp_path / "checkpoint"
 
@@ -96,17 +95,16 @@ def test_interrupted_again_and_again(problem, way, workers, tmp_path):
     for _ in range(6):
         start = Checkpoint.load(path) if path.exists() else None
         with pytest.raises(DiedError):
-            Engine(shared, runs, workers).train(start=start, keep=die)
-    same_bits(resumed(shared, runs, path), Engine(shared, runs, workers).train())
+            shared.engine(runs, workers).train(start=start, keep=die)
+    same_bits(resumed(shared, runs, path), shared.engine(runs, workers).train())
 
 
 def test_an_engine_that_has_trained_before_carries_nothing_over(problem, way, workers, tmp_path):
-    shared = problem(dtype="float32", iterations=5)
+    shared = problem(dtype="float32", iterations=5, **way)
     runs = all_rules(ATTACKS[1])
     path = tmp_path / "checkpoint"
     expected = interrupted(shared, runs, path, at=2)
-    engine = Engine(shared, runs, workers)
-    assert type(engine.costs).__name__ == way
+    engine = shared.engine(runs, workers)
     engine.train()
     same_bits(engine.train(start=Checkpoint.load(path)), expected)
     same_bits(engine.train(), expected)
@@ -126,17 +124,19 @@ def test_runs_that_diverged_and_costs_without_data(problem, workers, tmp_path):
     assert expected[0].diverged
     same_bits(resumed(shared, runs, path), expected)
 
-    plain = training.Problem(None, None, 6, 2, ("gradient_norm", "consensus_error"), "float64")
-    costs = training.random_quadratics(5)
     runs = all_rules(ATTACKS[0])[:7]  # all but LFighter, which needs an output layer
 
     def keep(checkpoint):
         if checkpoint.iteration == 3:
             checkpoint.save(path)
 
-    expected = Engine(plain, runs, workers, costs).train(keep=keep)
-    again = resumed(plain, runs, path, lambda *given: Engine(*given, costs))
-    same_bits(again, expected)
+    def engine():
+        task = training.random_quadratics(runs, workers)
+        metrics = ("gradient_norm", "consensus_error")
+        return Engine(task, iterations=6, every=2, metrics=metrics)
+
+    expected = engine().train(keep=keep)
+    same_bits(engine().train(start=Checkpoint.load(path)), expected)
 
 
 @pytest.mark.parametrize("names", [(), ("consensus_error",)])
@@ -154,7 +154,7 @@ def test_progress_goes_on_counting(problem, workers, tmp_path):
     path = tmp_path / "checkpoint"
     interrupted(shared, runs, path, at=3)
     calls = []
-    Engine(shared, runs, workers).train(
+    shared.engine(runs, workers).train(
         progress=lambda iteration, _: calls.append(iteration),
         start=Checkpoint.load(path),
         keep=lambda checkpoint: calls.append(-checkpoint.iteration),
@@ -164,7 +164,7 @@ def test_progress_goes_on_counting(problem, workers, tmp_path):
 
 def train_from(problem, runs, path):
     with Workers(1) as pool:
-        Engine(problem, runs, pool).train(start=Checkpoint.load(path))
+        problem.engine(runs, pool).train(start=Checkpoint.load(path))
 
 
 def test_a_checkpoint_of_another_training_is_refused(problem, tmp_path):
@@ -204,10 +204,11 @@ def test_a_checkpoint_of_another_network_of_the_same_size_is_refused(problem, tm
 
 
 def test_models_of_another_shape_are_refused(problem, workers):
-    engine = Engine(problem(iterations=4), all_rules(ATTACKS[0])[:3], workers)
+    engine = problem(iterations=4).engine(all_rules(ATTACKS[0])[:3], workers)
     kept = []
     engine.train(keep=kept.append)
-    wrong = Checkpoint(2, kept[0].models[:2], kept[0].taken, kept[0].subject)
+    state = State(2, {"models": kept[0].state.models[:2]})
+    wrong = Checkpoint(state, kept[0].measured, kept[0].subject)
     with pytest.raises(BezoarError, match=r"expected models \[3, 10, 10, 800\] of torch.float64"):
         engine.train(start=wrong)
 
@@ -231,10 +232,12 @@ def test_a_file_of_something_else_and_of_a_newer_format(problem, tmp_path):
     save_file({"models": torch.zeros(2)}, path)
     with pytest.raises(BezoarError, match="has the format None"):
         Checkpoint.load(path)
+    for other in ("1", "3"):  # what the version before wrote, and a newer one will
+        save_file({"models": torch.zeros(2)}, path, {"format": other})
+        told = f"has the format {other}; this version of bezoar reads 2"
+        with pytest.raises(BezoarError, match=told):
+            Checkpoint.load(path)
     save_file({"models": torch.zeros(2)}, path, {"format": "2"})
-    with pytest.raises(BezoarError, match="has the format 2; this version of bezoar reads 1"):
-        Checkpoint.load(path)
-    save_file({"models": torch.zeros(2)}, path, {"format": "1"})
     with pytest.raises(BezoarError, match="is damaged"):
         Checkpoint.load(path)
 
@@ -257,15 +260,12 @@ def test_a_write_that_fails_leaves_the_checkpoint_before(problem, tmp_path, monk
 
 def test_what_is_measured_is_kept_exactly(problem, workers, tmp_path):
     """Also NaN, which the disturbance is where nobody is poisoned."""
-    engine = Engine(
-        problem(iterations=3, every=1),
-        [Run(networks.fan().with_poisoned(()), aggregators.create("mean"), ATTACKS[0])],
-        workers,
-    )
+    run = Run(networks.fan().with_poisoned(()), aggregators.create("mean"), ATTACKS[0])
+    engine = problem(iterations=3, every=1).engine([run], workers)
     path = tmp_path / "checkpoint"
     [history] = engine.train(keep=lambda checkpoint: checkpoint.save(path))
     found = Checkpoint.load(path)
-    assert [iteration for iteration, _ in found.taken] == [0, 1, 2, 3]
+    assert [iteration for iteration, _ in found.measured] == [0, 1, 2, 3]
     for name, values in history.metrics.items():
-        kept = np.array([taken[name].item() for _, taken in found.taken])
+        kept = np.array([values_then[name].item() for _, values_then in found.measured])
         assert kept.tobytes() == values.tobytes()

@@ -26,7 +26,7 @@ def test_the_same_bits_whatever_the_number_of_workers(problem):
     results = []
     for count in (1, 2, 3):
         with training.Workers(count) as pool:
-            results.append(training.Engine(shared, runs, pool).train())
+            results.append(shared.engine(runs, pool).train())
     for other in results[1:]:
         for left, right in zip(results[0], other, strict=True):
             same_bits(left, right)
@@ -37,8 +37,8 @@ def test_the_same_bits_beside_other_runs(problem, workers):
     shared = problem(dtype="float32", iterations=5)
     first = [run_of("ios"), run_of("faba"), run_of("ios", networks.two_castle())]
     second = [run_of("ios", attack="random_labels"), run_of("trimmed_mean"), run_of("ios")]
-    left = training.Engine(shared, first, workers).train()[0]
-    right = training.Engine(shared, second, workers).train()[2]
+    left = shared.engine(first, workers).train()[0]
+    right = shared.engine(second, workers).train()[2]
     same_bits(left, right)
 
 
@@ -46,33 +46,33 @@ def test_histories_come_in_the_order_of_the_runs(problem, workers):
     shared = problem(iterations=2)
     rules = ["ios", "local", "weighted_mean", "local", "ios"]
     runs = [run_of(rule, seed=place) for place, rule in enumerate(rules)]
-    together = training.Engine(shared, runs, workers).train()
+    together = shared.engine(runs, workers).train()
     for run, history in zip(runs, together, strict=True):
-        [alone] = training.Engine(shared, [run], workers).train()
+        [alone] = shared.engine([run], workers).train()
         assert torch.allclose(alone.models, history.models, rtol=1e-11, atol=1e-11)
 
 
 def test_when_metrics_are_taken(problem, workers):
     calls = []
-    engine = training.Engine(problem(iterations=7, every=3), [run_of()], workers)
+    engine = problem(iterations=7, every=3).engine([run_of()], workers)
     [history] = engine.train(lambda iteration, metrics: calls.append(iteration))
     assert history.iterations.tolist() == [0, 3, 6, 7]
     assert calls == [1, 2, 3, 4, 5, 6, 7]
-    [nothing] = training.Engine(problem(iterations=0), [run_of()], workers).train()
+    [nothing] = problem(iterations=0).engine([run_of()], workers).train()
     assert nothing.iterations.tolist() == [0]
     assert torch.count_nonzero(nothing.models) == 0
 
 
 @pytest.mark.parametrize("names", [("accuracy",), ("heterogeneity", "accuracy_worst"), ()])
 def test_only_the_metrics_asked_for(problem, workers, names):
-    [history] = training.Engine(problem(metrics=names), [run_of()], workers).train()
+    [history] = problem(metrics=names).engine([run_of()], workers).train()
     assert tuple(history.metrics) == names
 
 
 def test_the_poison_share_tells_who_was_listened_to(problem, workers):
     shared = problem(iterations=1, every=1)
     rules = ["weighted_mean", "local", "mean", "trimmed_mean", "median"]
-    histories = training.Engine(shared, [run_of(rule) for rule in rules], workers).train()
+    histories = shared.engine([run_of(rule) for rule in rules], workers).train()
     share = {rule: h["poison_share"] for rule, h in zip(rules, histories, strict=True)}
     assert all(np.isnan(values[0]) for values in share.values())
     assert share["weighted_mean"][1] == pytest.approx(0.1)  # 1/(max degree 9 + 1) everywhere
@@ -81,27 +81,30 @@ def test_the_poison_share_tells_who_was_listened_to(problem, workers):
     for rule in ("trimmed_mean", "median"):
         assert 0 < share[rule][1] < 1
     clean = run_of("trimmed_mean", networks.fan().with_poisoned(()))
-    [nobody] = training.Engine(shared, [clean], workers).train()
+    [nobody] = shared.engine([clean], workers).train()
     assert nobody["poison_share"][1] == 0
     assert np.isnan(nobody["disturbance"]).all()
 
 
 def test_weighted_mean_keeps_the_average_of_all_agents(problem, workers):
     """A doubly stochastic matrix moves nothing on average: the aggregation step keeps the mean."""
-    engine = training.Engine(problem(), [run_of("weighted_mean")], workers)
-    messages = torch.randn_like(engine.start().models)
-    models, _ = engine.aggregate(messages)
-    assert torch.allclose(models.mean(1), messages.mean(1), atol=1e-12)
+    engine = problem().engine([run_of("weighted_mean")], workers)
+
+    def keeps_the_mean(iteration, messages, models):
+        assert torch.allclose(models.mean(1), messages.mean(1), atol=1e-12)
+        assert not torch.allclose(models, messages, atol=1e-3)
+
+    engine.train(observe=keeps_the_mean)
 
 
 def test_a_run_that_diverges_disturbs_nobody(problem, workers):
     shared = problem(dtype="float32", iterations=4, every=1)
     wild = run_of("weighted_mean", schedule=training.schedule("constant", scale=1e38))
     calm, other = run_of("ios"), run_of("ios", attack="random_labels")
-    diverged, kept = training.Engine(shared, [wild, calm], workers).train()
+    diverged, kept = shared.engine([wild, calm], workers).train()
     assert diverged.diverged
     assert not kept.diverged
-    _, expected = training.Engine(shared, [other, calm], workers).train()
+    _, expected = shared.engine([other, calm], workers).train()
     assert torch.allclose(kept.models, expected.models, atol=1e-5)
 
 
@@ -124,23 +127,23 @@ def test_schedules():
 )
 def test_problems_that_cannot_be_are_refused(problem, workers, change, message):
     with pytest.raises(BezoarError, match=message):
-        training.Engine(problem(**change), [run_of()], workers)
+        problem(**change).engine([run_of()], workers)
 
 
 def test_runs_that_cannot_be_are_refused(problem, workers):
     with pytest.raises(BezoarError, match="runs: at least one"):
-        training.Engine(problem(), [], workers)
+        problem().engine([], workers)
     with pytest.raises(BezoarError, match="weight_decay: expected 0 or more, found -1"):
-        training.Engine(problem(), [run_of(weight_decay=-1)], workers)
+        problem().engine([run_of(weight_decay=-1)], workers)
     with pytest.raises(BezoarError, match="scale: expected a positive number, found 0"):
         training.schedule("constant", scale=0)
     crowded = networks.line(10, {3, 4, 5})
     with pytest.raises(BezoarError, match="faba: impossible at agent 4 of the line network"):
-        training.Engine(problem(), [run_of("faba", crowded)], workers)
+        problem().engine([run_of("faba", crowded)], workers)
     attack = attacks.create("targeted", target=11)
     run = training.Run(networks.fan(), aggregators.create("mean"), attack)
     with pytest.raises(BezoarError, match="target 11 is not a class; allowed: 0 … 9"):
-        training.Engine(problem(), [run], workers)
+        problem().engine([run], workers)
 
 
 def test_an_error_in_a_worker_is_raised(workers):
@@ -154,7 +157,7 @@ def test_an_error_in_a_worker_is_raised(workers):
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 def test_a_poisoned_model_that_is_not_finite_leaves_the_metrics_alone(problem, workers, value):
     """They are about the regular agents, all but the disturbance."""
-    engine = training.Engine(problem(), [run_of("local")], workers)
+    engine = problem().engine([run_of("local")], workers)
     state = engine.step(engine.start())
     expected = engine.measure(state)
     state.models[:, networks.fan().poisoned[0]] = value

@@ -73,21 +73,21 @@ class Engine:
         self.task, self.runs = task, task.runs
         self.iterations, self.every = iterations, every
         self.meter = Meter(task, self.runs, metrics)
-        self._local_updates = LocalUpdates(task, iterations)
+        self.local_updates = LocalUpdates(task, iterations)
         self._exchanges = Exchanges(task, tuning or Tuning())
         self._free: list[Tensor] = []  # memory like the models, to be used again
         self._shares: Tensor | None = None  # who was listened to in the last exchange, if measured
 
     def start(self) -> State:
         """The common starting point."""
-        return State(0, self.task.start() | self._local_updates.start(self.task))
+        return State(0, self.task.start() | self.local_updates.start(self.task))
 
     def step(self, state: State, observe: Observer | None = None) -> State:
         """One iteration of Algorithm 1. The memory of ``state`` is used again."""
         k = state.iteration + 1
         with self.task.workers.alone():
             gradients = self.task.gradients(state, k, self._memory(state))
-            messages = self._local_updates(state, gradients, k)
+            messages = self.local_updates(state, gradients, k)
             sent = self.send(state, messages, k)
             models = self.exchange(state, sent, k)
         if observe is not None:
