@@ -11,6 +11,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
+
+from bezoar.training import Workers
+
 
 @dataclass(frozen=True)
 class Row:
@@ -60,6 +64,28 @@ def interleaved(
             work()
             seconds[name].append(time.perf_counter() - before)
     return seconds
+
+
+def mover(size: int, workers: Workers) -> Callable[[], None]:
+    """Copies so many bytes from memory to memory, with all workers: the memory's speed."""
+    count = size // 4
+    source, target = torch.ones(count), torch.empty(count)
+    share = -(-count // (4 * workers.count))
+
+    def copy(start: int) -> None:
+        target[start : start + share].copy_(source[start : start + share])
+
+    def work() -> None:
+        workers.map(copy, range(0, count, share))
+
+    return work
+
+
+def sum_ratio(seconds: Mapping[str, list[float]], above: str, below: Mapping[str, float]) -> float:
+    """The median over the turns of one side's time over a weighted sum of others' in that turn."""
+    turns = range(len(seconds[above]))
+    floors = [sum(factor * seconds[name][turn] for name, factor in below.items()) for turn in turns]
+    return statistics.median(seconds[above][turn] / floors[turn] for turn in turns)
 
 
 def tell(what: str) -> None:

@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 import torch
 
 from bezoar import aggregators, attacks, data, networks
-from bezoar._scratch import scratch
 from bezoar._seeds import Purpose, generator
+from bezoar._workspace import workspace
 from bezoar.experiments._paper import NETWORKS, RULES
-from bezoar.training import Engine, Problem, Run, Workers
+from bezoar.training import Engine, Run, SoftmaxTask, Workers
 
 #: Samples multiplied at a time in the bare products: the best of these is their speed.
 BLOCKS = (256, 512, 1024, 2048)
@@ -30,10 +30,10 @@ def mnist_engine(
 ) -> Engine:
     """An engine for MNIST by class over ten agents."""
     mnist = data.mnist()
-    deal = data.partition("by_class")
-    partition = deal(mnist.train_labels, mnist.classes, 10, generator(0, Purpose.PARTITION))
-    problem = Problem(mnist, partition, 10**9, every, metrics)
-    return Engine(problem, runs, workers)
+    divide = data.partition("by_class")
+    partition = divide(mnist.train_labels, mnist.classes, 10, generator(0, Purpose.PARTITION))
+    task = SoftmaxTask(mnist, partition, runs, workers)
+    return Engine(task, iterations=10**9, every=every, metrics=metrics)
 
 
 def stepper(engine: Engine) -> Callable[[], None]:
@@ -61,8 +61,8 @@ def bare_products(
 
     def multiply(start: int) -> None:
         cpu = torch.device("cpu")
-        scores = scratch("bare_scores", (height, block), torch.float32, cpu)
-        sums = scratch("bare_sums", (height, 800), torch.float32, cpu)
+        scores = workspace("bare_scores", (height, block), torch.float32, cpu)
+        sums = workspace("bare_sums", (height, 800), torch.float32, cpu)
         for first in range(start, min(start + share, samples), block):
             part = values[first : min(first + block, start + share, samples)]
             here = scores[:, : len(part)]

@@ -103,7 +103,8 @@ def test_a_mistake_ends_in_one_line_and_not_in_a_traceback():
 def test_list_knows_everything():
     everything = json.loads(inside("list", "--json").stdout)
     assert set(everything) == {
-        "aggregators", "networks", "partitions", "attacks", "schedules", "datasets", "metrics",
+        "aggregators", "networks", "partitions", "attacks", "optimizers", "schedules", "datasets",
+        "metrics",
     }  # fmt: skip
     assert [entry["name"] for entry in everything["aggregators"]][:2] == [
         "weighted_mean",

@@ -6,6 +6,7 @@ differences within another group drown in rounding, unless the group gets a refe
 
 from itertools import combinations
 
+import aggregator_reference as reference
 import networkx as nx
 import numpy as np
 import pytest
@@ -140,11 +141,11 @@ def test_groups_at_different_distances_and_of_different_spreads():
     agree(rules_at(1e-7, (4, 5)), cliques(3), messages)
 
 
-@pytest.mark.parametrize("spread", SPREADS)
+@pytest.mark.parametrize("spread", [1e-8, 1e-9])
 @pytest.mark.parametrize("group", range(3))
 def test_output_layers_near_the_origin(spread, group):
     """What is near zero itself has norms and angles, however far the others are."""
-    for seed in range(3):
+    for seed in range(6):
         rng = np.random.default_rng(seed)
         centres = rng.normal(size=(3, 3))
         centres[group] = 0
@@ -196,3 +197,21 @@ def test_a_rule_tells_who_deviates(spread):
         found = rule(messages[:, None], network)[:, 0]
         assert (found[1:5] - 0).abs().max() <= CLOSE * spread, rule
         assert (found[7:11] - 1).abs().max() <= CLOSE * spread, rule
+
+
+@pytest.mark.parametrize("spread", SPREADS)
+def test_small_output_layers_have_directions_too(spread):
+    """Three inputs near the origin point in opposite directions, and so are less alike than others.
+
+    LFighter keeps the inputs that are less alike, here three of seven.
+    """
+    row = np.array([0.3, 0.7, 1.1, 0.6])
+    small = spread * np.outer([1, -1, 2], row)
+    messages = np.vstack([row, 1.01 * row, row[::-1], 0.99 * row, small])
+    rule = aggregators.LFighter(head=(2, 2))
+    network = networks.complete(7)
+    expected, _ = reference.aggregate("lfighter", messages, network, head=(2, 2))
+    assert np.allclose(expected, small.mean(axis=0), rtol=1e-9, atol=0)
+    messages = torch.from_numpy(messages)
+    for found in (rule(messages, network)[0], rule.at(messages)):
+        assert np.abs(found.numpy() - expected[0]).max() <= CLOSE * spread

@@ -58,14 +58,14 @@ def test_the_plan_does_not_depend_on_what_is_finished(store, monkeypatch):
 
 
 def test_the_operations_of_a_training(digits):
-    problem = training.Problem(digits, None, iterations=10, every=5, metrics=(), dtype="float32")
-    one_step = 4 * 200 * 800 * 10 * 3  # samples, width, classes, runs
-    assert training.operations(problem, runs=3, regular=10) == 10 * one_step
-    every = {"metrics": tuple(training.METRICS), "dtype": "float64"}
-    measured = training.Problem(digits, None, iterations=10, every=5, **every)
-    one_test = 2 * 100 * 800 * 10 * 3
+    cost = training.SoftmaxTask.cost(digits, 10, "float32")
+    one_step = 4 * 200 * 800 * 10  # samples, width, classes
+    assert training.operations(cost, 10, 5, (), regular=10) == 10 * one_step
+    double = training.SoftmaxTask.cost(digits, 10, "float64")
+    assert double.bytes == 2 * cost.bytes
+    one_test = 2 * 100 * 800 * 10
     total = 10 * one_step + 3 * (one_step + 11 * one_test)
-    assert training.operations(measured, runs=3, regular=10) == 2 * total
+    assert training.operations(double, 10, 5, tuple(training.METRICS), regular=10) == 2 * total
 
 
 def test_a_run_that_diverges_is_a_result(store):

@@ -77,10 +77,11 @@ def damage(path, whole):
 def other_training(path, whole):
     digits = data.load("some_digits")
     partition = data.partition("iid")(digits.train_labels, 10, 10, np.random.default_rng(0))
-    problem = training.Problem(digits, partition, 6, 2, ("accuracy",))
     run = training.Run(networks.fan(), aggregators.create("mean"), attacks.create("label_flip"))
     with training.Workers(1) as pool:
-        training.Engine(problem, [run], pool).train(keep=lambda checkpoint: checkpoint.save(path))
+        task = training.SoftmaxTask(digits, partition, [run], pool)
+        engine = training.Engine(task, iterations=6, every=2, metrics=("accuracy",))
+        engine.train(keep=lambda checkpoint: checkpoint.save(path))
 
 
 @pytest.mark.parametrize(

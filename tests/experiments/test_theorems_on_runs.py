@@ -1,5 +1,7 @@
 """Theorems 1 and 2 on real runs, where their conditions are met and where they are not."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -84,26 +86,29 @@ def test_suprema_are_taken_where_the_proofs_need_them():
     rules = ["weighted_mean", "trimmed_mean", "ios"]
     runs = [training.Run(network, aggregators.create(rule), flip) for rule in rules]
     dataset = experiments.reduced_mnist(8)
-    deal = data.partition("by_class")
-    dealt = deal(dataset.train_labels, 10, 8, generator(0, Purpose.PARTITION))
-    problem = training.Problem(dataset, dealt, 12, 1, (), "float64")
-    verdicts = experiments.verify(problem, runs, workers=1)
+    divide = data.partition("by_class")
+    partition = divide(dataset.train_labels, 10, 8, generator(0, Purpose.PARTITION))
+
+    def make(runs, workers):
+        return training.SoftmaxTask(dataset, partition, runs, workers, "float64")
+
+    verdicts = experiments.verify(make, runs, 12, workers=1)
     timed = [
         training.Run(network, aggregators.create(rule), flip, training.Horizon()) for rule in rules
     ]
     for run, verdict in zip(timed, verdicts, strict=True):
-        xi, A, rho = plain_suprema(problem, run, network)
+        xi, A, rho = plain_suprema(make, run, network)
         assert verdict.heterogeneity == pytest.approx(xi, rel=1e-9)
         assert verdict.disturbance == pytest.approx(A, rel=1e-9)
         assert np.isnan(verdict.rho) if rho is None else verdict.rho == pytest.approx(rho)
 
 
-def plain_suprema(problem, run, network):
+def plain_suprema(make, run, network):
     regular, poisoned = list(network.regular), list(network.poisoned)
     kind = theory.MATRIX_OF.get(run.aggregator.name)
     seen, rhos = [], []
     with training.Workers(1) as pool:
-        engine = training.Engine(problem, [run], pool)
+        engine = training.Engine(make([run], pool), iterations=12)
 
         def observe(iteration, sent, made):
             seen.append(made.clone())
@@ -124,7 +129,7 @@ def plain_suprema(problem, run, network):
                 points = [(flat[0].mean(0), regular)]
             for at, (point, judged) in enumerate(points):
                 common = point.view(1, *models.shape[2:])
-                gradients = engine.costs.gradients_at(common, models)[0].flatten(2)[0]
+                gradients = engine.task.gradients_at(common, models)[0].flatten(2)[0]
                 apart = (gradients - gradients[regular].mean(0)).norm(dim=1)
                 xi = max(xi, float(apart[judged].max()))
                 if at == 0:
@@ -138,52 +143,46 @@ def test_what_no_theorem_covers_is_refused():
     def run(rule="ios", attack="label_flip", **options):
         return training.Run(network, aggregators.create(rule), attacks.create(attack), **options)
 
-    problem = training.Problem(None, None, 5, 1, (), "float64")
-    make = training.random_quadratics()
     for wrong, message in (
         (run("krum"), "aggregator: no theorem is known for 'krum'; allowed: weighted_mean, "),
         (run(weight_decay=0.1), "weight_decay: expected 0 here, found 0.1"),
         (run(attack="dynamic_label_flip"), "attack: labels that follow the model"),
+        (run(attack="sign_flip"), "attack: the theorems are about wrong labels"),
+        (run(optimizer=training.Momentum()), "optimizer: expected a plain step"),
+        (replace(run(), network=[network, network]), "network: the theorems are about one network"),
     ):
         with pytest.raises(BezoarError, match=message):
-            experiments.verify(problem, [wrong], make, workers=1)
+            experiments.verify(training.random_quadratics, [wrong], 5, workers=1)
     with pytest.raises(BezoarError, match="objective: 'iidd' is not known; allowed: iid"):
         experiments.theorem_study(["iidd"], workers=1)
     with pytest.raises(BezoarError, match="side: expected a divisor of 28, found 5"):
         experiments.reduced_mnist(side=5)
 
 
-def test_constants_can_be_given_for_other_costs():
-    class Unknown(training.LocalCosts):
+def test_constants_can_be_given_for_other_tasks():
+    class Unknown(training.QuadraticTask):
         """Quadratics that do not say so."""
 
-        def __init__(self, inner):
-            self.inner = inner
-            self.runs, self.agents = inner.runs, inner.agents
-            self.dtype, self.device = inner.dtype, inner.device
+        def smoothness(self):
+            return None
 
-        def start(self):
-            return self.inner.start()
+        def initial_gap(self, run):
+            return None
 
-        def descend(self, models, steps, weight_decay):
-            self.inner.descend(models, steps, weight_decay)
-
-        def gradients_at(self, common, models):
-            return self.inner.gradients_at(common, models)
+    def make(runs, workers):
+        task = training.random_quadratics(runs, workers)
+        task.__class__ = Unknown
+        return task
 
     flip = attacks.create("label_flip")
     runs = [training.Run(COMPLETE, aggregators.create("faba"), flip)]
-    problem = training.Problem(None, None, 30, 1, (), "float64")
-    known = training.random_quadratics()
-
-    def make(runs):
-        return Unknown(known(runs))
-
-    with pytest.raises(BezoarError, match="smoothness: must be given for these local costs"):
-        experiments.verify(problem, runs, make, workers=1)
-    [expected] = experiments.verify(problem, runs, known, workers=1)
+    with pytest.raises(BezoarError, match="smoothness: must be given for this task"):
+        experiments.verify(make, runs, 30, workers=1)
+    with pytest.raises(BezoarError, match="initial_gap: must be given for this task"):
+        experiments.verify(make, runs, 30, workers=1, smoothness=1.0)
+    [expected] = experiments.verify(training.random_quadratics, runs, 30, workers=1)
     [found] = experiments.verify(
-        problem, runs, make, workers=1, smoothness=1.0, initial_gap=expected.initial_gap
+        make, runs, 30, workers=1, smoothness=1.0, initial_gap=expected.initial_gap
     )
     assert found.bound == pytest.approx(expected.bound)
 

@@ -42,10 +42,10 @@ class LocalUpdates:
             run = self._runs[number]
             own, gradient = models[number, agents], gradients[number, agents]
             if run.weight_decay:
-                gradient.add_(own, alpha=run.weight_decay)
+                gradient.add_(own, alpha=float(run.weight_decay))
             memory = {name: state.tensors[name][number, agents] for name in run.optimizer.remembers}
             direction = run.optimizer.direction(gradient, memory)
-            step = run.schedule(iteration, self._iterations)
+            step = float(run.schedule(iteration, self._iterations))
             torch.sub(own, direction, alpha=step, out=gradient)
 
         self._workers.map(update, pieces)

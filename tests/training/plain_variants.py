@@ -1,0 +1,116 @@
+"""The plain loop with momentum, memory, false messages and networks that change.
+
+Everything is written out here agent by agent, from the definitions: of the package it uses what
+the plain loop uses, and the options of a run.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from aggregator_reference import RULES, closed_neighbourhoods, estimates, mixing_matrix
+from plain_loop import Loop, gradient
+
+
+@dataclass
+class VariantLoop(Loop):
+    """One run whose optimiser, attack, rule and network may be any.
+
+    Attributes:
+        turns: the networks that are used in turn, or a function of the iteration; without any, it
+            is the run's network throughout.
+        momentum: ``[classes, features + 1]`` for each agent.
+    """
+
+    turns: object = None
+    momentum: list = field(default_factory=list)
+
+    def __post_init__(self):
+        super().__post_init__()
+        self.momentum = [np.zeros_like(model) for model in self.models]
+
+    def network(self, iteration):
+        """Who hears whom in an iteration, counted from 1."""
+        if self.turns is None:
+            return self.run.network
+        if callable(self.turns):
+            return self.turns(iteration)
+        return self.turns[(iteration - 1) % len(self.turns)]
+
+    def step(self, iteration):
+        network = self.network(iteration)
+        before = [self.vector(model) for model in self.models]
+        honest = [self.vector(self.local_update(w, iteration)) for w in range(len(before))]
+        option = dict(self.run.aggregator.__dict__)
+        mixing = mixing_matrix(network, option.pop("mixing", "metropolis"))
+        taken_for_poisoned = estimates(network, option.pop("estimate", "true"))
+        self.weights = np.zeros((len(before), len(before)))
+        models = []
+        for w, senders in enumerate(closed_neighbourhoods(network)):
+            inputs = {v: self.received(v, w, honest, before) for v in senders}
+            shares = {v: mixing[w, v] for v in senders}
+            model, given = self.aggregate(
+                w, inputs, shares, taken_for_poisoned[w], before[w], option
+            )
+            models.append(self.matrix(model))
+            self.weights[w] = (
+                np.nan if given is None else [given.get(v, 0) for v in range(len(before))]
+            )
+        self.models = models
+
+    def local_update(self, w, iteration):
+        """What agent ``w`` holds after its local update."""
+        model, optimizer = self.models[w], self.run.optimizer
+        found = gradient(model, self.x[w], self.labels(w)) + self.run.weight_decay * model
+        if optimizer.name == "plain":
+            direction = found
+        else:
+            fresh = {"momentum": 1 - optimizer.beta, "heavy_ball": 1}[optimizer.name]
+            self.momentum[w] = optimizer.beta * self.momentum[w] + fresh * found
+            direction = self.momentum[w]
+        return model - self.run.schedule(iteration, self.problem.iterations) * direction
+
+    def received(self, sender, receiver, honest, before):
+        """The message that goes from one agent to another; to itself it tells the truth."""
+        attack = self.run.attack
+        poisoned = sender in self.run.network.poisoned
+        if not poisoned or sender == receiver or attack.name != "sign_flip":
+            return honest[sender]
+        update = honest[sender if attack.broadcast else receiver] - before[sender]
+        return before[sender] - attack.scale * update
+
+    def aggregate(self, w, inputs, mixing, q, previous, option):
+        """The next model of agent ``w`` and, for rules by weights, the weight of each input."""
+        name = self.run.aggregator.name
+        if name == "centered_clipping" and option["memory"]:
+            return clip_around(previous, inputs, option["threshold"], option["steps"])
+        option = {each: value for each, value in option.items() if each != "memory"}
+        if name == "lfighter":
+            option = {"head": (self.classes, self.x[0].shape[1] - 1)}
+        if name == "rfa":
+            option = {}
+        return RULES[name](w, inputs, mixing, q, **option)
+
+    def consensus_error(self):
+        """The largest squared distance of a regular agent's model to their average."""
+        regular = [self.models[w] for w in self.run.network.regular]
+        average = sum(regular) / len(regular)
+        return max(((model - average) ** 2).sum() for model in regular)
+
+    def poison_share(self):
+        """The weight that regular agents gave to poisoned ones; NaN where there are no weights."""
+        poisoned = list(self.run.network.poisoned)
+        return np.mean([self.weights[w, poisoned].sum() for w in self.run.network.regular])
+
+
+def clip_around(start, inputs, threshold, steps):
+    """Centered clipping of inputs around a point that is not one of them."""
+    centre, weights = start, dict.fromkeys(inputs, 0.0)
+    for _ in range(steps):
+        moves = {}
+        for v, message in inputs.items():
+            length = np.linalg.norm(message - centre)
+            moves[v] = (1.0 if length <= threshold else threshold / length) / len(inputs)
+        rest = 1 - sum(moves.values())
+        centre = centre + sum(move * (inputs[v] - centre) for v, move in moves.items())
+        weights = {v: rest * weights[v] + moves[v] for v in inputs}
+    return centre, weights
