@@ -18,6 +18,7 @@ BENCHMARKS: dict[str, Callable[[], Result]] = {
     "demo": steps.demo,
     "metrics": steps.metrics,
     "long": long.long,
+    "gathered": agents.gathered,
     "agents": agents.agents,
 }
 

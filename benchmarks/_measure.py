@@ -7,7 +7,7 @@ that a noisy neighbour slows both sides, and the median over the turns decides.
 import statistics
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -81,11 +81,11 @@ def mover(size: int, workers: Workers) -> Callable[[], None]:
     return work
 
 
-def sum_ratio(seconds: Mapping[str, list[float]], above: str, below: Mapping[str, float]) -> float:
-    """The median over the turns of one side's time over a weighted sum of others' in that turn."""
-    turns = range(len(seconds[above]))
-    floors = [sum(factor * seconds[name][turn] for name, factor in below.items()) for turn in turns]
-    return statistics.median(seconds[above][turn] / floors[turn] for turn in turns)
+def sum_ratio(seconds: Mapping[str, list[float]], above: str, below: Sequence[str]) -> float:
+    """The median over the turns of one side's time over the sum of others' in the same turn."""
+    sums = [sum(turn) for turn in zip(*(seconds[name] for name in below), strict=True)]
+    ratios = [a / b for a, b in zip(seconds[above], sums, strict=True)]
+    return float(statistics.median(ratios))
 
 
 def tell(what: str) -> None:

@@ -6,14 +6,56 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from benchmarks._measure import Result, Row, tell
+import networkx as nx
+import numpy as np
+import torch
+
+from benchmarks._measure import Result, Row, interleaved, milliseconds, ratio, tell
+from benchmarks._settings import stepper
+from bezoar import Network, aggregators, attacks, data
 from bezoar.experiments._paper import RULES
+from bezoar.training import Engine, Run, SoftmaxTask, Workers
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 SIZES = (100, 1_000, 10_000, 100_000)
 IMAGES = 8
 DEGREE = 8
+
+#: A step may take so many times as long as gathering every agent's inputs.
+LIMITS = {"weighted_mean": 3.0, "rfa": 10.0, "lfighter": 10.0}
+OTHERS = 7.0
+
+
+def gathered() -> Result:
+    """A step on 10,000 agents over gathering every agent's inputs, in turns."""
+    size = 10_000
+    with tempfile.TemporaryDirectory() as folder:
+        network = _network(_draw(size, Path(folder)))
+    rows = []
+    with Workers() as workers:
+        for rule in RULES:
+            tell(rule)
+            engine = _engine(rule, network, workers)
+            sides = {"step": stepper(engine), "gather": _gatherer(network, workers)}
+            seconds = interleaved(sides, rounds=7, warm=2)
+            each = {name: 1000 * milliseconds(found) / size for name, found in seconds.items()}
+            rows.append(
+                Row(
+                    f"{rule}: step ÷ gathering",
+                    ratio(seconds, "step", "gather"),
+                    LIMITS.get(rule, OTHERS),
+                    "",
+                    f"{each['step']:.0f} against {each['gather']:.0f} µs an agent",
+                )
+            )
+    about = "10,000 agents, 8-regular, 8 MNIST images each: a step ÷ gathering the nine inputs"
+    return Result("gathered", about, rows)
 
 
 def agents() -> Result:
@@ -37,12 +79,42 @@ def agents() -> Result:
 
 def _draw(size: int, folder: Path) -> Path:
     """A random network as a file of edges: drawing a large one takes longer than a step on it."""
-    import networkx as nx
-    import numpy as np
-
     path = folder / f"{size}.npy"
     np.save(path, np.array(nx.random_regular_graph(DEGREE, size, seed=1).edges))
     return path
+
+
+def _network(edges: Path) -> Network:
+    graph = nx.Graph(np.load(edges).tolist())
+    return Network(graph, range(0, len(graph), 100), name="random_regular")
+
+
+def _engine(rule: str, network: Network, workers: Workers) -> Engine:
+    mnist, size = data.mnist(), network.agents
+    order = np.random.default_rng(0).integers(0, len(mnist.train), size=size * IMAGES)
+    partition = data.Partition(order, np.arange(size + 1) * IMAGES)
+    run = Run(network, aggregators.create(rule), attacks.create("label_flip"))
+    return Engine(SoftmaxTask(mnist, partition, [run], workers), iterations=10**9, every=10**9)
+
+
+def _gatherer(network: Network, workers: Workers) -> Callable[[], None]:
+    """Copies every agent's nine inputs of 7,850 numbers into memory that is used again."""
+    size, some = network.agents, 16
+    index = torch.tensor([[agent, *network.neighbours(agent)] for agent in range(size)])
+    messages = torch.randn(size, 7_850)
+    share = -(-size // workers.count)
+    held: list[Tensor] = [torch.empty(some * index.shape[1], 7_850) for _ in range(workers.count)]
+
+    def gather(worker: int) -> None:
+        stop = min((worker + 1) * share, size)
+        for first in range(worker * share, stop, some):
+            rows = index[first : min(first + some, stop)].flatten()
+            torch.index_select(messages, 0, rows, out=held[worker][: len(rows)])
+
+    def work() -> None:
+        workers.map(gather, range(workers.count))
+
+    return work
 
 
 def _elsewhere(rule: str, graph: Path) -> dict[str, float]:
@@ -54,27 +126,14 @@ def _elsewhere(rule: str, graph: Path) -> dict[str, float]:
 
 def measure(rule: str, edges: Path) -> dict[str, float]:
     """The median seconds of a step, and the peak memory of this process in GB."""
-    import networkx as nx
-    import numpy as np
-
-    from bezoar import Network, aggregators, attacks, data, training
-
-    graph = nx.Graph(np.load(edges).tolist())
-    size = len(graph)
-    network = Network(graph, range(0, size, 100), name="random_regular")
-    mnist = data.mnist()
-    order = np.random.default_rng(0).integers(0, len(mnist.train), size=size * IMAGES)
-    partition = data.Partition(order, np.arange(size + 1) * IMAGES)
-    run = training.Run(network, aggregators.create(rule), attacks.create("label_flip"))
-    problem = training.Problem(mnist, partition, 10**9, 10**9, ())
-    with training.Workers() as workers:
-        engine = training.Engine(problem, [run], workers)
-        state = engine.start()
-        rounds = 10 if size <= 1_000 else 3 if size <= 10_000 else 2
+    network = _network(edges)
+    with Workers() as workers:
+        step = stepper(_engine(rule, network, workers))
+        rounds = 10 if network.agents <= 1_000 else 3 if network.agents <= 10_000 else 2
         seconds = []
         for _ in range(rounds):
             before = time.perf_counter()
-            state = engine.step(state)
+            step()
             seconds.append(time.perf_counter() - before)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
     timed = sorted(seconds[1:])  # the first step touches fresh memory

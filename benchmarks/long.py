@@ -32,9 +32,7 @@ def long() -> Result:
             options: dict[str, Any] = {"head": (100, 512)} if name == "lfighter" else {}
             if name in ("centered_clipping", "clipped_gossip"):
                 options = {"threshold": 1000.0}  # about a fifth of the distances
-            exchange = Exchange(
-                [aggregators.create(name, **options)], [network], map=workers.map
-            )
+            exchange = Exchange([aggregators.create(name, **options)], [network], map=workers.map)
 
             def aggregate(exchange: Exchange = exchange) -> None:
                 with workers.alone():

@@ -1,59 +1,63 @@
-"""Steps of training: against the bare matrix products, one by one, with metrics."""
+"""Steps of training: against their work, one by one, with metrics."""
 
 import time
+from collections.abc import Callable
 
-from benchmarks._measure import Result, Row, interleaved, milliseconds, ratio
+import torch
+
+from benchmarks._measure import Result, Row, interleaved, milliseconds, mover, ratio, sum_ratio
 from benchmarks._settings import best_products, mnist_engine, paper_runs, stepper
 from bezoar import aggregators, attacks
 from bezoar.experiments import SETTINGS, network_of
-from bezoar.training import METRICS, Engine, Run, Workers
+from bezoar.training import METRICS, Engine, Run, State, Workers
 
 SAMPLES = 60_000
 
 
 def fused() -> Result:
-    """27 runs (8 rules and the baseline × 3 networks) over the step's matrix products alone."""
+    """27 runs (8 rules and the baseline × 3 networks) over the work of their step."""
     with Workers() as workers:
-        runs = paper_runs()
-        step = stepper(mnist_engine(runs, workers))
-        seconds = interleaved({"step": step, "products": best_products(27, SAMPLES, workers)})
-    return Result(
-        "fused",
-        "one step of 27 runs, 10 agents, whole MNIST ÷ its matrix products alone",
-        [_over_products("27 runs", seconds, 1.2, 27)],
-    )
+        step = stepper(mnist_engine(paper_runs(), workers))
+        row = _over_work("27 runs", step, 27, workers, limit=1.2, rounds=9)
+    return Result("fused", "one step of 27 runs, 10 agents, whole MNIST ÷ its work", [row])
 
 
 def single() -> Result:
-    """One run over the step's matrix products alone."""
+    """One run over the work of its step."""
     with Workers() as workers:
         [run] = paper_runs(("ios",), ("two_castle",))[:1]
         step = stepper(mnist_engine([run], workers))
-        sides = {"step": step, "products": best_products(1, SAMPLES, workers)}
-        seconds = interleaved(sides, rounds=25, warm=4)
-    return Result(
-        "single",
-        "one step of one run ÷ its matrix products alone",
-        [_over_products("one run", seconds, 1.6, 1)],
-    )
+        row = _over_work("one run", step, 1, workers, limit=1.6, rounds=25)
+    return Result("single", "one step of one run ÷ its work", [row])
 
 
 def share() -> Result:
-    """Aggregation's part of a fused step."""
+    """Aggregation over moving its bytes, and its part of a fused step."""
     with Workers() as workers:
-        seconds = _halves(mnist_engine(paper_runs(), workers))
+        engine = mnist_engine(paper_runs(), workers)
+        models = engine.start().models
+        move = mover(models.numel() * models.element_size(), workers)
+        seconds = _halves(engine, move)
     return Result(
         "share",
-        "aggregation of 27 runs ÷ the steps that it is part of",
+        "aggregation of 27 runs ÷ moving all messages once, timed within real steps",
         [
+            Row(
+                "aggregation ÷ moving the messages",
+                ratio(seconds, "aggregation", "move"),
+                20,
+                "",
+                f"{milliseconds(seconds['aggregation']):.1f} against "
+                f"{milliseconds(seconds['move']):.1f} ms",
+            ),
             Row(
                 "aggregation ÷ step",
                 100 * ratio(seconds, "aggregation", "step"),
-                5,
+                None,
                 "%",
                 f"{milliseconds(seconds['aggregation']):.1f} of "
                 f"{milliseconds(seconds['step']):.0f} ms",
-            )
+            ),
         ],
     )
 
@@ -131,30 +135,65 @@ def metrics() -> Result:
     )
 
 
-def _halves(engine: Engine, rounds: int = 25, warm: int = 3) -> dict[str, list[float]]:
-    """Seconds of the two halves of each of some steps, and of the whole."""
-    models = engine.start().models
-    seconds: dict[str, list[float]] = {"gradients": [], "aggregation": [], "step": []}
+def _halves(
+    engine: Engine, move: Callable[[], None] | None = None, rounds: int = 25, warm: int = 3
+) -> dict[str, list[float]]:
+    """Seconds of the two halves of each of some steps, of the whole, and of moving bytes."""
+    state = engine.start()
+    seconds: dict[str, list[float]] = {
+        "gradients": [],
+        "aggregation": [],
+        "step": [],
+        "move": [],
+    }
+    gradients = torch.empty_like(state.models)
     for iteration in range(1, warm + rounds + 1):
-        start = time.perf_counter()
-        engine.local_updates(models, iteration)
-        middle = time.perf_counter()
-        models, _ = engine.aggregate(models)
-        end = time.perf_counter()
+        with engine.task.workers.alone():
+            start = time.perf_counter()
+            engine.task.gradients(state, iteration, gradients)
+            messages = engine.local_updates(state, gradients, iteration)
+            middle = time.perf_counter()
+            models = engine.exchange(state, engine.send(state, messages, iteration), iteration)
+            end = time.perf_counter()
+        state = State(iteration, {**state.tensors, "models": models})
+        moved = time.perf_counter()
+        if move is not None:
+            move()
         if iteration > warm:
             seconds["gradients"].append(middle - start)
             seconds["aggregation"].append(end - middle)
             seconds["step"].append(end - start)
+            seconds["move"].append(time.perf_counter() - moved)
     return seconds
 
 
-def _over_products(what: str, seconds: dict[str, list[float]], limit: float, runs: int) -> Row:
-    step, products = milliseconds(seconds["step"]), milliseconds(seconds["products"])
+def _over_work(
+    what: str,
+    step: Callable[[], None],
+    runs: int,
+    workers: Workers,
+    limit: float,
+    rounds: int,
+) -> Row:
+    """A step over its work: its products at the product's speed, its bytes at the memory's.
+
+    The products read the samples. Beside them a step writes and reads scores and probabilities.
+    """
+    scores = 4 * 10 * runs * SAMPLES
+    sides = {
+        "step": step,
+        "products": best_products(runs, SAMPLES, workers),
+        "move": mover(2 * scores, workers),
+    }
+    seconds = interleaved(sides, rounds=rounds, warm=3)
+    products, move = milliseconds(seconds["products"]), milliseconds(seconds["move"])
     speed = 4 * SAMPLES * 800 * 10 * runs / products / 1e6
     return Row(
-        f"{what}: step ÷ products",
-        ratio(seconds, "step", "products"),
+        f"{what}: step ÷ work",
+        sum_ratio(seconds, "step", ("products", "move")),
         limit,
         "",
-        f"{step:.1f} against {products:.1f} ms, at {speed:.0f} GF/s",
+        f"{milliseconds(seconds['step']):.1f} against {products:.1f} ms of products at "
+        f"{speed:.0f} GF/s and {move:.1f} ms of bytes; step ÷ products alone "
+        f"{ratio(seconds, 'step', 'products'):.2f}",
     )

@@ -17,10 +17,8 @@ def every_rule(threshold=1.0, head=None, estimate="true", trimmed=None):
     """
     rules = [
         aggregators.WeightedMean(),
-        aggregators.WeightedMean(mixing="equal"),
         aggregators.TrimmedMean(estimate if trimmed is None else trimmed),
         aggregators.FABA(estimate),
-        aggregators.CenteredClipping(threshold),
         aggregators.CenteredClipping(threshold, steps=3),
         aggregators.CenteredClipping(threshold, steps=2, memory=True),
         aggregators.ClippedGossip(threshold),

@@ -27,7 +27,6 @@ DENSE = {
     "two_castle": networks.two_castle(10, 2),
     "fan": networks.fan(10, 1),
     "complete": networks.complete(14, 3),
-    "erdos_renyi": networks.erdos_renyi(16, 0.6, 2, seed=3),
 }
 
 
@@ -59,10 +58,14 @@ def random_exchange(network, length, dtype, runs=1, seed=0):
     return torch.tensor(messages, dtype=dtype), torch.tensor(previous, dtype=dtype)
 
 
-def one_of_each_kind(network):
-    """Agents that differ in how many inputs, or how many poisoned ones, they have."""
-    kinds = zip(network.degrees.tolist(), network.poisoned_inputs.tolist(), strict=True)
-    return sorted({kind: agent for agent, kind in enumerate(kinds)}.values())
+def agents_of_several_kinds(network):
+    """Agents with few and many inputs, of which none or several are poisoned."""
+    kinds = {}
+    for agent in range(network.agents):
+        kind = int(network.degrees[agent]), int(network.poisoned_inputs[agent])
+        kinds[kind] = agent
+    ordered = [kinds[kind] for kind in sorted(kinds)]
+    return [*ordered[::3], ordered[-1]] if len(ordered) > 9 else ordered
 
 
 def test_every_rule_is_here():
@@ -89,13 +92,12 @@ def test_the_same_bits_on_sparse_networks(name, length, dtype):
     seen = Seen(network, messages[0], previous[0])
     for rule in rules_for(network, length):
         [whole] = whole_network(rule, [network], messages, previous)
-        for agent in one_of_each_kind(network):
+        for agent in agents_of_several_kinds(network):
             assert torch.equal(seen.at(rule, agent), whole[agent]), (rule, agent)
 
 
-@pytest.mark.parametrize("name", ["ring", "random_regular"])
-def test_the_same_bits_at_every_agent_of_several_runs(name):
-    network = SPARSE[name]
+def test_the_same_bits_at_every_agent_of_several_runs():
+    network = SPARSE["random_regular"]
     messages, previous = random_exchange(network, 17, torch.float64, runs=3)
     seen = Seen(network, messages[1], previous[1])
     for rule in rules_for(network, 17):
@@ -114,7 +116,7 @@ def test_ties_are_broken_alike_on_sparse_networks(name, length):
     seen = Seen(network, messages[0], previous[0])
     for rule in rules_for(network, length):
         [whole] = whole_network(rule, [network], messages, previous)
-        for agent in one_of_each_kind(network):
+        for agent in agents_of_several_kinds(network):
             assert torch.equal(seen.at(rule, agent), whole[agent]), (rule, agent)
 
 
@@ -154,7 +156,7 @@ def test_the_same_but_for_rounding_on_dense_networks(name, length, dtype):
     agree_on_a_dense_network(DENSE[name], *random_exchange(DENSE[name], length, dtype))
 
 
-@settings(max_examples=6)
+@settings(max_examples=5)
 @given(st.sampled_from(sorted(DENSE)), st.sampled_from([1, 2, 20]), st.integers(0, 2**32 - 1))
 def test_ties_are_broken_alike_on_dense_networks(name, length, seed):
     network = DENSE[name]

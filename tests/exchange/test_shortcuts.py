@@ -9,8 +9,8 @@ from aggregator_reference import aggregate
 
 from bezoar import Network, aggregators, networks
 from bezoar.exchange import Exchange, Tuning
-from bezoar.exchange._inner_products import inner_products, network_products
-from bezoar.exchange._trimming import plan
+from bezoar.exchange._inner_products import HeldInputs, inner_products, network_products
+from bezoar.exchange._trimming import plan, trimmed_sums
 
 NETWORK = networks.two_castle()  # agent 9 does not hear the poisoned agent 4 and drops nothing
 
@@ -64,7 +64,9 @@ def test_inner_products_of_long_messages():
     assert torch.allclose(network_products([wide], map, tuning), exact, rtol=1e-12)
     # About a reference of its own, in float32 and in float64.
     distances = aggregators.pairwise(exact)
-    found = [aggregators.pairwise(inner_products(part[None])[0]) for part in (sent, wide)]
+    found = [
+        aggregators.pairwise(inner_products(HeldInputs(part[None]))[0]) for part in (sent, wide)
+    ]
     assert torch.allclose(found[0], distances, **close)
     assert torch.allclose(found[1], distances, rtol=1e-10)
 
@@ -76,7 +78,7 @@ def test_float32_products_are_taken_again_where_inputs_lie_close_together(spread
     sent = torch.randn(8, 3_000, generator=generator) / 3_000**0.5
     sent[1] = sent[0] + spread * torch.randn(3_000, generator=generator) / 3_000**0.5
     apart = torch.cdist(sent.double(), sent.double(), compute_mode="donot_use_mm_for_euclid_dist")
-    found = aggregators.pairwise(inner_products(sent[None])[0]).sqrt()
+    found = aggregators.pairwise(inner_products(HeldInputs(sent[None]))[0]).sqrt()
     assert torch.allclose(found, apart, rtol=1e-3, atol=1e-12)
 
 
@@ -116,12 +118,28 @@ def test_a_plan_of_merges_builds_the_sets_it_was_asked_for():
     rng = np.random.default_rng(0)
     for agents in (3, 6, 10):
         sets = [set(range(agents)) - {int(gone)} for gone in rng.integers(agents, size=agents)]
-        found = plan(sets, agents)
+        merges, wanted = plan(sets, agents)
         built = [{agent} for agent in range(agents)]
-        for one, other in found.merges:
+        for one, other in merges:
             assert not built[one] & built[other]
             built.append(built[one] | built[other])
-        assert [built[place] for place in found.results] == sets
+        assert [built[place] for place in wanted] == sets
+
+
+@pytest.mark.parametrize("dropped", [1, 2])
+def test_a_trimming_program_leaves_its_inputs_alone_and_needs_less_work(dropped):
+    generator = torch.Generator().manual_seed(1)
+    values = [torch.randn(40, dtype=torch.float64, generator=generator) for _ in range(9)]
+    before = torch.stack(values)
+    sets = [set(range(9)) - {gone} for gone in range(9)]
+    program = trimmed_sums(sets, 9, dropped)
+    memory = [torch.empty_like(values[0]) for _ in range(program.working)]
+    for members, found in zip(sets, program.run(values, memory), strict=True):
+        kept = before[sorted(members)].sort(0).values[dropped : 8 - dropped]
+        assert torch.allclose(found, kept.sum(0), rtol=0, atol=1e-14)
+    assert torch.equal(torch.stack(values), before)
+    alone = [len(trimmed_sums([members], 9, dropped).operations) for members in sets]
+    assert len(program.operations) < 0.7 * sum(alone)
 
 
 def test_an_exchange_serves_messages_of_any_kind_in_turn():

@@ -4,6 +4,8 @@ import signal
 import subprocess
 import sys
 from dataclasses import dataclass, field, replace
+from functools import cache
+from itertools import product
 
 import killed_training
 import numpy as np
@@ -48,42 +50,28 @@ FAN = networks.fan(10, TWO_CASTLE.poisoned)
 
 def drawn_anew(iteration):
     """Another network in every iteration."""
-    return networks.erdos_renyi(10, 0.8, TWO_CASTLE.poisoned, seed=iteration)
+    return networks.erdos_renyi(10, 0.7, TWO_CASTLE.poisoned, seed=iteration)
 
 
-@dataclass(frozen=True)
-class Variant:
-    """What the runs of a variant have in common.
-
-    Attributes:
-        networks: what a run may be given as its network; every rule is tried on each.
-        options: other fields of a run.
-    """
-
-    networks: tuple = (TWO_CASTLE, networks.fan(10, 1))
-    options: dict = field(default_factory=dict)
-
-    def runs(self):
-        common = {"attack": attacks.LabelFlip(), "schedule": training.Constant(STEP)}
-        return [
-            Run(network, rule, **common | self.options)
-            for network in self.networks
-            for rule in RULES
-        ]
-
-
+#: What runs are given as their network; rules take turns on them.
+USUAL = (TWO_CASTLE, networks.fan(10, 1))
+SWAPPED = USUAL[::-1]
 IN_TURN = ([TWO_CASTLE, FAN],)
 ANEW = (drawn_anew,)
 
+#: Networks that change are tried with LFighter where other things change too.
+FAST = [rule for rule in RULES if rule.name != "lfighter"]
+
+#: Networks, and what other fields of a run there are.
 VARIANTS = {
-    "plain step": Variant(options={"attack": attacks.DynamicLabelFlip(fraction=0.6)}),
-    "momentum": Variant(options={"optimizer": training.Momentum(0.8), "weight_decay": 0.5}),
-    "heavy ball": Variant(options={"optimizer": training.HeavyBall(0.6), "weight_decay": 0.5}),
-    "the same lie to all": Variant(options={"attack": attacks.SignFlip(1.5)}),
-    "a lie to each": Variant(options={"attack": attacks.SignFlip(0.7, broadcast=False)}),
-    "two networks in turn": Variant(IN_TURN),
-    "a network drawn anew": Variant(ANEW),
-    "momentum, a lie to each, two networks": Variant(
+    "plain step": (USUAL, {"attack": attacks.DynamicLabelFlip(fraction=0.6)}),
+    "momentum": (USUAL, {"optimizer": training.Momentum(0.8), "weight_decay": 0.5}),
+    "heavy ball": (SWAPPED, {"optimizer": training.HeavyBall(0.6), "weight_decay": 0.5}),
+    "one lie to all": (USUAL, {"attack": attacks.SignFlip(1.5)}),
+    "a lie to each": (SWAPPED, {"attack": attacks.SignFlip(0.7, broadcast=False)}),
+    "two networks in turn": (IN_TURN, {}),
+    "networks drawn anew": (ANEW, {}),
+    "momentum, a lie to each, two networks in turn": (
         IN_TURN,
         {
             "optimizer": training.Momentum(0.7),
@@ -91,7 +79,7 @@ VARIANTS = {
             "weight_decay": 0.5,
         },
     ),
-    "heavy ball, the same lie to all, networks drawn anew": Variant(
+    "heavy ball, one lie to all, networks drawn anew": (
         ANEW,
         {
             "optimizer": training.HeavyBall(0.5),
@@ -104,85 +92,109 @@ VARIANTS = {
 #: By matrix products over the whole network, and neighbourhood by neighbourhood.
 WAYS = {"dense": Tuning(), "sparse": Tuning(dense_advantage=0)}
 
-each_way = pytest.mark.parametrize("way", WAYS)
+#: After this iteration a checkpoint is written.
+KEPT = 2
 
 
-@dataclass(frozen=True)
+@dataclass
 class Judged:
-    """A variant and what the plain loop makes of it.
+    """The runs of a variant, and what the plain loop makes of each.
 
     Attributes:
         setting: what is trained.
-        runs: the variant's runs.
-        models: ``[agents, D]`` the final models of each run.
-        consensus: ``[iterations + 1]`` the consensus error of each run.
-        shares: ``[iterations]`` the weight given to poisoned agents in each run.
+        runs: one for each rule.
+        models: ``[agents, D]`` the final models.
+        consensus: ``[iterations + 1]`` the consensus errors.
+        shares: ``[iterations]`` the weight given to poisoned agents.
     """
 
     setting: object
-    runs: list
-    models: list
-    consensus: list
-    shares: list
+    runs: list = field(default_factory=list)
+    models: list = field(default_factory=list)
+    consensus: list = field(default_factory=list)
+    shares: list = field(default_factory=list)
 
-    def engine(self, workers, way):
-        return replace(self.setting, tuning=WAYS[way]).engine(self.runs, workers)
-
-
-@pytest.fixture(scope="module", params=VARIANTS)
-def judged(request, problem):
-    variant = VARIANTS[request.param]
-    setting = problem(iterations=ITERATIONS, every=1, metrics=("consensus_error", "poison_share"))
-    runs, models, consensus, shares = variant.runs(), [], [], []
-    given = [network for network in variant.networks for _ in RULES]
-    for run, network in zip(runs, given, strict=True):
+    def judge(self, run, network):
         turns = None if isinstance(network, networks.Network) else network
-        loop = VariantLoop(setting, run, turns=turns)
-        errors, weights = [loop.consensus_error()], []
+        loop = VariantLoop(self.setting, run, turns=turns)
+        consensus, shares = [loop.consensus_error()], []
         for iteration in range(1, ITERATIONS + 1):
             loop.step(iteration)
-            errors.append(loop.consensus_error())
-            weights.append(loop.poison_share())
-        models.append(np.stack([loop.vector(model) for model in loop.models]))
-        consensus.append(np.array(errors))
-        shares.append(np.array(weights))
-    return Judged(setting, runs, models, consensus, shares)
+            consensus.append(loop.consensus_error())
+            shares.append(loop.poison_share())
+        self.runs.append(run)
+        self.models.append(np.stack([loop.vector(model) for model in loop.models]))
+        self.consensus.append(np.array(consensus))
+        self.shares.append(np.array(shares))
 
 
-@each_way
-def test_the_engine_gives_what_the_plain_loop_gives(judged, workers, way):
-    histories = judged.engine(workers, way).train()
-    for place, (run, history) in enumerate(zip(judged.runs, histories, strict=True)):
-        tolerance = TOLERANCE.get(run.aggregator.name, 1e-10)
+@pytest.fixture(scope="module")
+def judged(problem):
+    """Judge a variant, the first time that it is asked for."""
+
+    @cache
+    def find(name):
+        given, options = VARIANTS[name]
+        usual = {"attack": attacks.LabelFlip(), "schedule": training.Constant(STEP)}
+        metrics = ("consensus_error", "poison_share")
+        found = Judged(problem(iterations=ITERATIONS, every=1, metrics=metrics))
+        for place, rule in enumerate(RULES if options else FAST):
+            network = given[place % len(given)]
+            if rule.name == "lfighter" and len(given) == 2:
+                network = USUAL[1]  # the loop tries every split of the inputs: the fewer the better
+            found.judge(Run(network, rule, **usual | options), network)
+        return found
+
+    return find
+
+
+@dataclass(frozen=True)
+class Trained:
+    """The same trained by the engine in one way, with a checkpoint in a file."""
+
+    judged: Judged
+    setting: object
+    histories: list
+    path: object
+
+
+@pytest.fixture(scope="module", params=product(VARIANTS, WAYS), ids=": ".join)
+def trained(request, judged, workers, tmp_path_factory):
+    name, way = request.param
+    path = tmp_path_factory.mktemp("variants") / "checkpoint"
+
+    def keep(checkpoint):
+        if checkpoint.iteration == KEPT:
+            checkpoint.save(path)
+
+    loop = judged(name)
+    setting = replace(loop.setting, tuning=WAYS[way])
+    histories = setting.engine(loop.runs, workers).train(keep=keep)
+    return Trained(loop, setting, histories, path)
+
+
+def test_the_engine_gives_what_the_plain_loop_gives(trained):
+    judged = trained.judged
+    for place, (run, history) in enumerate(zip(judged.runs, trained.histories, strict=True)):
         what = f"{run.aggregator} on {run.network.name}"
+        tolerance = TOLERANCE.get(run.aggregator.name, 1e-10)
         expected = judged.models[place]
-        off = np.abs(history.models.numpy() - expected).max()
-        assert off <= tolerance * np.abs(expected).max(), what
-        np.testing.assert_allclose(
-            history["consensus_error"], judged.consensus[place], tolerance, err_msg=what
-        )
-        if (
-            isinstance(run.aggregator, aggregators.WeightedAggregator)
-            and run.aggregator.name != "rfa"
-        ):
-            found, shares = history["poison_share"][1:], judged.shares[place]
+        size = np.abs(expected).max()
+        assert np.abs(history.models.numpy() - expected).max() <= tolerance * size, what
+        found, errors = history["consensus_error"], judged.consensus[place]
+        np.testing.assert_allclose(found, errors, tolerance, tolerance * size**2, err_msg=what)
+        found, shares = history["poison_share"][1:], judged.shares[place]
+        if not np.isnan(shares).any():  # the loop tells for rules by weights
             np.testing.assert_allclose(found, shares, 0, 1e-10, err_msg=what)
 
 
-@pytest.mark.parametrize("at", [1, 4])
-@each_way
-def test_resumed_in_the_same_bits(judged, way, at, tmp_path):
-    path = tmp_path / "checkpoint"
-
-    def keep(checkpoint):
-        if checkpoint.iteration == at:
-            checkpoint.save(path)
-
-    with Workers(2) as workers:
-        expected = judged.engine(workers, way).train(keep=keep)
+def test_resumed_in_the_same_bits(trained):
+    """By a task, an engine and threads that have seen nothing before."""
+    runs = trained.judged.runs
     with Workers(1) as workers:
-        found = judged.engine(workers, way).train(start=Checkpoint.load(path))
-    for run, one, other in zip(judged.runs, found, expected, strict=True):
+        start = Checkpoint.load(trained.path)
+        found = trained.setting.engine(runs, workers).train(start=start)
+    for run, one, other in zip(runs, found, trained.histories, strict=True):
         assert one.models.numpy().tobytes() == other.models.numpy().tobytes(), run
         assert one.metrics.keys() == other.metrics.keys()
         for name in one.metrics:
@@ -397,7 +409,7 @@ def test_what_a_function_gives_is_checked_when_it_is_asked(setting, workers):
 
 
 def test_no_network_is_no_network():
-    with pytest.raises(BezoarError, match="network: .* needs at least one, found none"):
+    with pytest.raises(BezoarError, match=r"network: .* needs at least one, found none"):
         Run([], aggregators.Mean(), ATTACK)
 
 

@@ -134,6 +134,7 @@ def _newton_step(
     system = about.mul_((closeness**3).mul_(beyond).unsqueeze(-1))
     system.diagonal(dim1=-2, dim2=-1).sub_(closeness.sum(-1, keepdim=True), alpha=2)
     step, _ = torch.linalg.solve_ex(system, 2 * closeness)
+    step = step.contiguous()  # in any other layout sums would depend on how many are solved at once
     jump: Tensor = place * (1 + step.sum(-1, keepdim=True)) - step
     return jump
 

@@ -13,7 +13,7 @@ from bezoar.exchange._neighbourhoods import Neighbourhoods
 from bezoar.exchange._sent import Sent
 from bezoar.exchange._sorting import sort_ends
 from bezoar.exchange._sparse import Gathered
-from bezoar.exchange._trimming import MOST_AGENTS, Plan, plan, trimmed_sums
+from bezoar.exchange._trimming import MOST_AGENTS, Program, trimmed_sums
 from bezoar.exchange._tuning import Map, Tuning
 
 #: Inputs sorted at a time fill so many blocks of the cache.
@@ -29,14 +29,14 @@ class _Piece:
         span: some coordinates.
         ranks: ``[m]`` the weight of each rank there.
         ends: how many ranks at either end need sorting.
-        plan: how to trim with common parts computed once, where that pays.
+        program: how to trim with common parts computed once, where that pays.
     """
 
     gathered: Gathered
     span: slice
     ranks: Sequence[float]
     ends: int
-    plan: Plan | None
+    program: Program | None
 
 
 class CoordinateExchange:
@@ -67,17 +67,18 @@ class CoordinateExchange:
             )
         self._runs, self._rule, self._agents, self._parts = runs, rule, agents, parts
         self._tuning = tuning
-        self._plans = [self._plan(part) if dense else None for part in parts]
+        self._programs = [self._program(part) if dense else None for part in parts]
 
-    def _plan(self, part: Neighbourhoods) -> Plan | None:
+    def _program(self, part: Neighbourhoods) -> Program | None:
         """How to trim all neighbourhoods at once, if they are trimmed and have much in common."""
-        trims = self._rule.outermost(part.largest_estimate)
-        if not trims or self._agents > MOST_AGENTS or len(part.agents) < 2:
+        dropped = self._rule.outermost(part.largest_estimate)
+        if not dropped or self._agents > MOST_AGENTS:
             return None
         sets = part.index[0].tolist()
-        found = plan(sets, self._agents)
-        apart = sum(len(members) - 1 for members in sets)
-        return found if 2 * len(found.merges) <= apart else None
+        found = trimmed_sums(sets, self._agents, dropped)
+        # Trimming one by one takes two operations a comparison, and one to add.
+        apart = len(sets) * (4 * dropped + 1) * (part.slots - dropped)
+        return found if len(found.operations) < apart else None
 
     def __call__(self, sent: Sent, models: Tensor, shares: Tensor | None, map: Map) -> None:
         """Write the next models; NaN counts as plus infinity.
@@ -96,7 +97,7 @@ class CoordinateExchange:
         length, bytes_each = sent.messages.shape[-1], sent.messages.element_size()
         spans = self._tuning.spans(length)
         held = min(length, self._tuning.columns)
-        for part, found in zip(self._parts, self._plans, strict=True):
+        for part, found in zip(self._parts, self._programs, strict=True):
             ranks = self._rule.rank_weights(part.slots, part.estimate[0, 0]).tolist()
             ends = self._rule.outermost(part.largest_estimate)
             ends = part.slots if ends is None else ends
@@ -114,22 +115,24 @@ class CoordinateExchange:
                         yield _Piece(gathered, span, ranks, ends, shared)
 
     def _work(self, piece: _Piece, sent: Sent, models: Tensor, share: bool) -> Tensor | None:
-        if piece.plan is not None:
-            self._trim_together(piece, piece.plan, sent, models)
-        if piece.plan is None or share:
-            return self._sort(piece, sent, None if piece.plan else models, share)
+        if piece.program is not None:
+            self._trim_together(piece, piece.program, sent, models)
+        if piece.program is None or share:
+            return self._sort(piece, sent, None if piece.program else models, share)
         return None
 
-    def _trim_together(self, piece: _Piece, plan: Plan, sent: Sent, models: Tensor) -> None:
+    def _trim_together(self, piece: _Piece, program: Program, sent: Sent, models: Tensor) -> None:
         [run], agents = piece.gathered.runs.tolist(), piece.gathered.here.agents.tolist()
         weight = max(piece.ranks)
         messages, out = sent.messages[run][:, piece.span], models[run][:, piece.span]
-        width = self._tuning.columns
+        width = 2 * self._tuning.columns
+        shape = (program.working, min(width, messages.shape[-1]))
+        memory = workspace("trimming", shape, messages.dtype, messages.device)
         for start in range(0, messages.shape[-1], width):
             block, into = messages[:, start : start + width], out[:, start : start + width]
             if not bool(torch.isfinite(block.sum())):
                 block = block.nan_to_num(torch.inf, torch.inf, -torch.inf)
-            sums = trimmed_sums(list(block), plan, piece.ends)
+            sums = program.run(list(block), list(memory[:, : block.shape[-1]]))
             for agent, total in zip(agents, sums, strict=True):
                 torch.mul(total, weight, out=into[agent])
 

@@ -1,20 +1,21 @@
 """Dense networks: one matrix of inner products and one matrix product for the whole network."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from bezoar.aggregators import Neighbourhood, OutputLayer, WeightedAggregator
 from bezoar.exchange._inner_products import (
+    HeldInputs,
     inner_products,
     network_products,
     product_type,
     too_close,
 )
 from bezoar.exchange._neighbourhoods import Neighbourhoods, padded
-from bezoar.exchange._output_layers import NetworkOutputLayers
+from bezoar.exchange._output_layers import NetworkOutputLayers, layer_products
 from bezoar.exchange._sent import Sent
 from bezoar.exchange._sparse import combine_carefully, layer_of, neighbourhood
 from bezoar.exchange._tuning import Map, Tuning
@@ -122,19 +123,31 @@ class DenseExchange:
                 return group.weights(neighbourhood(here, present, group.remembered, gram))
 
             return by_gram
-        messages = torch.stack([table.rows[place] for place in group.places])
-        finite = torch.isfinite(messages.sum(-1))
-        layers = layer_of(group.rules[0][1], self._layer).of(messages)
-        everywhere = NetworkOutputLayers.of(layers, finite, group.neighbourhoods.index)
+        layer = layer_of(group.rules[0][1], self._layer)
+        layers = torch.stack([layer.of(table.rows[place]) for place in group.places])
+        finite = self._finite([table.rows[place] for place in group.places])
+        raw, centred = layer_products(layers, finite)
 
         def by_output_layer(here: Neighbourhoods, slots: Tensor) -> Tensor:
             present = _at_slots(finite, slots) & _present(here, slots)
-            known = replace(everywhere, rows=slots)
+            known = NetworkOutputLayers(layers, finite, raw, centred, slots, present)
             return group.weights(
                 neighbourhood(here, present, group.remembered, output_layers=known)
             )
 
         return by_output_layer
+
+    def _finite(self, rows: Sequence[Tensor]) -> Tensor:
+        """``[runs, n]`` which messages ``[n, D]`` of each run are free of NaN and infinity."""
+
+        def add_up(piece: tuple[int, slice]) -> Tensor:
+            run, span = piece
+            return rows[run][:, span].sum(-1)
+
+        spans = self._tuning.spans(rows[0].shape[-1])
+        pieces = [(run, span) for span in spans for run in range(len(rows))]
+        sums = torch.stack(list(self._map(add_up, pieces)))
+        return torch.isfinite(sums.view(len(spans), len(rows), -1).sum(0))
 
     def _take_closer_references(
         self, gram: Tensor, again: Tensor, slots: Tensor, group: "_Group", table: "_Table"
@@ -153,7 +166,7 @@ class DenseExchange:
         def recompute(place: tuple[int, int]) -> Tensor:
             run, agent = place
             inputs = table.rows[group.places[run]][slots[run, agent]]
-            return inner_products(inputs.unsqueeze(0), self._tuning)[0]
+            return inner_products(HeldInputs(inputs.unsqueeze(0)), self._tuning)[0]
 
         places = [(run, agent) for run, agent in again.nonzero().tolist()]
         for (run, agent), found in zip(places, self._map(recompute, places), strict=True):

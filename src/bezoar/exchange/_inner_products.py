@@ -7,6 +7,8 @@ the others.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -23,34 +25,79 @@ SAMPLE = 64
 TOO_CLOSE = {torch.float32: 1e-3, torch.float64: 1e-8}
 
 #: Coordinates of float32 messages that are multiplied in float32 and then added up in float64.
-NARROW_COLUMNS = 2048
+NARROW_COLUMNS = 1024
 
 
-def inner_products(values: Tensor, tuning: Tuning = DEFAULT) -> Tensor:
+class Inputs(Protocol):
+    """The inputs of some neighbourhoods, ``[n, m, D]``, of which some columns can be asked for."""
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """``(n, m, D)``."""
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Their type."""
+
+    def columns(self, columns: slice) -> Tensor:
+        """``[n, m, width]`` some columns, in memory that the caller may write to."""
+
+    def some(self, places: slice | Tensor) -> "Inputs":
+        """Those of some neighbourhoods."""
+
+
+@dataclass(frozen=True)
+class HeldInputs:
+    """Inputs that are held as one tensor."""
+
+    values: Tensor
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """``(n, m, D)``."""
+        count, inputs, length = self.values.shape
+        return count, inputs, length
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Their type."""
+        return self.values.dtype
+
+    def columns(self, columns: slice) -> Tensor:
+        """``[n, m, width]`` a copy of some columns."""
+        return self.values[..., columns].clone()
+
+    def some(self, places: slice | Tensor) -> "HeldInputs":
+        """Those of some neighbourhoods."""
+        return HeldInputs(self.values[places])
+
+
+def inner_products(inputs: Inputs, tuning: Tuning = DEFAULT) -> Tensor:
     """Inner products of each neighbourhood's inputs about a reference of their own.
 
     They are computed in the inputs' type. Where inputs lie too close to each other for that, they
     are computed again, in float64 and about the most central input.
 
     Args:
-        values: ``[n, m, D]``.
+        inputs: ``[n, m, D]``.
         tuning: how many coordinates are taken at a time.
 
     Returns:
         ``[n, m, m]`` float64; rows and columns of inputs that are not finite are not finite.
     """
-    reference = central_input(values)
-    products = _by_neighbourhood(values, reference, values.dtype, tuning)
-    finite = torch.isfinite(products.diagonal(dim1=-2, dim2=-1))
-    if not bool(finite.all()):
+    length, dtype = inputs.shape[-1], inputs.dtype
+    reference = central(inputs.columns(_sampled(length)))
+    products = _by_neighbourhood(inputs, reference, dtype, tuning)
+    if not bool(torch.isfinite(products.diagonal(dim1=-2, dim2=-1)).all()):
         # The reference itself may be at fault: choose among the finite ones.
+        values = inputs.columns(slice(length))
         finite = torch.isfinite(values).all(-1)
-        reference = central_input(values.masked_fill(~finite.unsqueeze(-1), torch.nan))
-        products = _by_neighbourhood(values, reference, values.dtype, tuning)
-    again = too_close(products, values.dtype).any(-1)
+        values = values[..., _sampled(length)].masked_fill(~finite.unsqueeze(-1), torch.nan)
+        products = _by_neighbourhood(inputs, central(values), dtype, tuning)
+    again = too_close(products, dtype).any(-1)
     if bool(again.any()):
-        central = _most_central(products[again])
-        products[again] = _by_neighbourhood(values[again], central, torch.float64, tuning)
+        closer = _most_central(products[again])
+        products[again] = _by_neighbourhood(inputs.some(again), closer, torch.float64, tuning)
     return products
 
 
@@ -82,19 +129,19 @@ def network_products(rows: Sequence[Tensor], map: Map, tuning: Tuning = DEFAULT)
         def add_up(piece: tuple[slice, slice]) -> Tensor:
             runs, span = piece
             part = [each[:, span] for each in rows[runs]]
-            return _add_up(part, reference[runs], dtype, width)
+            return _of_runs(part, reference[runs], dtype, width)
 
         total = rows[0].new_zeros(len(rows), inputs, inputs, dtype=torch.float64)
         for (runs, _), sums in zip(pieces, map(add_up, pieces), strict=True):
             total[runs] += sums
         return total
 
-    sample = torch.stack([_sample(each) for each in rows])
-    reference = _central(sample)
+    sample = torch.stack([each[:, _sampled(length)] for each in rows])
+    reference = central(sample)
     products = products_about(reference)
     if not bool(torch.isfinite(products.diagonal(dim1=-2, dim2=-1)).all()):
         finite = torch.stack([torch.isfinite(each).all(-1) for each in rows])
-        reference = _central(sample.masked_fill(~finite.unsqueeze(-1), torch.nan))
+        reference = central(sample.masked_fill(~finite.unsqueeze(-1), torch.nan))
         products = products_about(reference)
     return products
 
@@ -107,31 +154,33 @@ def product_type(messages: Tensor, tuning: Tuning) -> torch.dtype:
     return torch.float64 if messages.shape[-1] <= tuning.long else messages.dtype
 
 
-def too_close(products: Tensor, dtype: torch.dtype) -> Tensor:
+def too_close(products: Tensor, dtype: torch.dtype, present: Tensor | None = None) -> Tensor:
     """``[..., n]`` whether an input has another so near that products in ``dtype`` blur it.
 
     ``g_ii + g_jj − 2 g_ij`` is wrong by the rounding of ``g_ii``, the squared distance to the
     reference. That matters where the squared distance of two inputs is not much more.
+
+    Args:
+        products: ``[..., n, n]`` inner products about the reference.
+        dtype: in which type they were computed.
+        present: ``[..., n]`` where there is an input; by default everywhere.
     """
     distances = pairwise(products).nan_to_num_(nan=torch.inf)
     distances.diagonal(dim1=-2, dim2=-1).fill_(torch.inf)
+    if present is not None:
+        distances.masked_fill_(~(present.unsqueeze(-1) & present.unsqueeze(-2)), torch.inf)
     return distances.amin(-1) < TOO_CLOSE[dtype] * products.diagonal(dim1=-2, dim2=-1)
 
 
-def central_input(values: Tensor) -> Tensor:
-    """``[...]`` which input of ``[..., m, D]`` lies most in the middle, by a sample of coordinates.
-
-    It is the one nearest to the inputs' median.
-    """
-    return _central(_sample(values))
+def _sampled(length: int) -> slice:
+    """The columns by which a reference is chosen."""
+    stride = max(1, length // SAMPLE)
+    return slice(0, stride * min(SAMPLE, length), stride)
 
 
-def _sample(values: Tensor) -> Tensor:
-    stride = max(1, values.shape[-1] // SAMPLE)
-    return values[..., ::stride][..., :SAMPLE].to(torch.float64)
-
-
-def _central(sample: Tensor) -> Tensor:
+def central(sample: Tensor) -> Tensor:
+    """``[...]`` which input of ``[..., m, columns]`` is nearest to the inputs' median."""
+    sample = sample.to(torch.float64)
     known = sample.isfinite()
     ordered = sample.masked_fill(~known, torch.nan).sort(-2).values  # NaN comes last
     middle = (known.sum(-2, keepdim=True) - 1).clamp_(min=0) // 2
@@ -148,49 +197,44 @@ def _most_central(products: Tensor) -> Tensor:
 
 
 def _by_neighbourhood(
-    values: Tensor, reference: Tensor, dtype: torch.dtype, tuning: Tuning
+    inputs: Inputs, reference: Tensor, dtype: torch.dtype, tuning: Tuning
 ) -> Tensor:
     """``[n, m, m]`` of ``[n, m, D]``, in blocks that stay in the cache."""
-    count, inputs, length = values.shape
+    count, slots, length = inputs.shape
     # How many coordinates are added up at a time depends on the inputs alone, so that a
     # neighbourhood's products do not depend on the others beside it.
     most = NARROW_COLUMNS if dtype == torch.float32 else tuning.columns
-    width = min(length, most, max(64, tuning.block_bytes // (dtype.itemsize * inputs)))
-    some = max(1, tuning.block_bytes // (dtype.itemsize * inputs * width))
-    parts = [slice(first, first + some) for first in range(0, count, some)]
-    sums = torch.cat([_add_up(values[part], reference[part], dtype, width) for part in parts])
+    width = min(length, most, max(64, tuning.block_bytes // (dtype.itemsize * slots)))
+    some = max(1, tuning.block_bytes // (dtype.itemsize * slots * width))
+    sums = torch.zeros(count, slots, slots, dtype=torch.float64, device=reference.device)
+    for first in range(0, count, some):
+        places = slice(first, first + some)
+        part, centre = inputs.some(places), reference[places]
+        numbers = torch.arange(len(centre), device=centre.device)
+        for start in range(0, length, width):
+            block = part.columns(slice(start, min(start + width, length))).to(dtype)
+            _add_products(sums[places], block.sub_(block[numbers, centre].unsqueeze(-2)))
     # Two inputs are as far from each other either way, to the last bit: some rules compare that.
     return (sums + sums.mT).mul_(0.5)
 
 
-def _add_up(
-    values: Tensor | Sequence[Tensor], reference: Tensor, dtype: torch.dtype, width: int
-) -> Tensor:
-    """``[n, m, m]`` the products of ``[n, m, D]``, or of so many ``[m, D]``.
-
-    Args:
-        values: the inputs.
-        reference: ``[n]`` which of them is subtracted.
-        dtype: in which type to subtract and multiply. Differences of float32 numbers are exact in
-            float64.
-        width: how many coordinates to take at a time; their sums are added up in float64.
-    """
-    count, (inputs, length), device = len(values), values[0].shape, reference.device
+def _of_runs(rows: Sequence[Tensor], reference: Tensor, dtype: torch.dtype, width: int) -> Tensor:
+    """``[runs, n, n]`` the products of ``[n, D]`` a run, so many columns at a time."""
+    count, (inputs, length), device = len(rows), rows[0].shape, reference.device
     numbers = torch.arange(count, device=device)
     sums = torch.zeros(count, inputs, inputs, dtype=torch.float64, device=device)
     held = workspace("differences", (count, inputs, width), dtype, device)
     for start in range(0, length, width):
-        columns = slice(start, min(start + width, length))
-        block = held[..., : columns.stop - start]
-        if isinstance(values, Tensor) and values.dtype == dtype:
-            part = values[..., columns]
-            torch.sub(part, part[numbers, reference].unsqueeze(-2), out=block)
-        else:
-            for into, rows in zip(block, values, strict=True):
-                into.copy_(rows[:, columns])
-            block.sub_(block[numbers, reference].unsqueeze(-2))
-        if dtype == torch.float64:
-            sums.baddbmm_(block, block.mT)
-        else:
-            sums += block @ block.mT
+        block = held[..., : min(width, length - start)]
+        for into, each in zip(block, rows, strict=True):
+            into.copy_(each[:, start : start + width])
+        _add_products(sums, block.sub_(block[numbers, reference].unsqueeze(-2)))
     return sums
+
+
+def _add_products(sums: Tensor, block: Tensor) -> None:
+    """Add ``block @ blockᵀ`` to float64 sums."""
+    if block.dtype == torch.float64:
+        sums.baddbmm_(block, block.mT)
+    else:
+        sums += block @ block.mT

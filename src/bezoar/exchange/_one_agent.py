@@ -90,9 +90,10 @@ def _estimate(rule: Aggregator, found: int | None, inputs: int) -> int:
                 "found nothing"
             )
         found = option
-    is_count = isinstance(found, int) and not isinstance(found, bool) and found >= 0
+    is_count = isinstance(found, int | np.integer) and not isinstance(found, bool) and found >= 0
     if not is_count:
         raise BezoarError(f"estimate: expected a number from 0, found {found!r}")
+    found = int(found)
     if inputs < rule.inputs_needed(found):
         raise BezoarError(
             f"aggregator {rule.name}: impossible with {inputs} inputs of which {found} are taken "

@@ -5,7 +5,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from bezoar.exchange._inner_products import SAMPLE, central_input, too_close
+from bezoar.exchange._inner_products import (
+    SAMPLE,
+    HeldInputs,
+    central,
+    inner_products,
+    too_close,
+)
+from bezoar.exchange._tuning import DEFAULT, Tuning
 
 
 @dataclass(frozen=True)
@@ -18,6 +25,7 @@ class NetworkOutputLayers:
         raw: ``[runs, classes, n, n]`` each class's inner products.
         centred: the same about a common reference.
         rows: ``[runs or 1, agents, m]`` the message behind each slot.
+        present: ``[runs or 1, agents, m]`` false at padding.
     """
 
     layers: Tensor
@@ -25,11 +33,7 @@ class NetworkOutputLayers:
     raw: Tensor
     centred: Tensor
     rows: Tensor
-
-    @classmethod
-    def of(cls, layers: Tensor, finite: Tensor, rows: Tensor) -> "NetworkOutputLayers":
-        """Take the inner products of all messages."""
-        return cls(layers, finite, *_products(layers, finite), rows)
+    present: Tensor
 
     def norms(self) -> Tensor:
         norms = self.raw.diagonal(dim1=-2, dim2=-1).clamp(min=0).sqrt_()
@@ -46,13 +50,15 @@ class NetworkOutputLayers:
             known.flatten(1).gather(1, places.flatten(1)).view(places.shape).sum(2)
             for known in (self.raw, self.centred)
         )
-        again = too_close(centred, torch.float64).any(-1)
+        again = too_close(centred, torch.float64, self.present).any(-1)
         if bool(again.any()):
             # These are far from the common reference and need one of their own.
             run, agent = again.nonzero(as_tuple=True)
             here = self.rows.expand(len(raw), -1, -1)[run, agent]
             gathered = GatheredOutputLayers.of(
-                self.layers[run.unsqueeze(-1), here], self.finite[run.unsqueeze(-1), here]
+                self.layers[run.unsqueeze(-1), here],
+                self.finite[run.unsqueeze(-1), here],
+                DEFAULT,
             )
             raw[again], centred[again] = gathered.products(classes[run, agent])
         return raw, centred
@@ -64,30 +70,38 @@ class GatheredOutputLayers:
 
     Attributes:
         layers: ``[..., m, classes, features]``, zero at inputs that are not finite.
-        finite: ``[..., m]`` which are.
+        tuning: how the work is cut up.
     """
 
     layers: Tensor
-    finite: Tensor
+    tuning: Tuning
 
     @classmethod
-    def of(cls, layers: Tensor, finite: Tensor) -> "GatheredOutputLayers":
-        """Leave out the inputs that are not finite."""
+    def of(cls, layers: Tensor, finite: Tensor, tuning: Tuning) -> "GatheredOutputLayers":
+        """Leave out the inputs that are not ``finite [..., m]``."""
         if not bool(finite.all()):
             layers = layers.masked_fill(~finite[..., None, None], 0)
-        return cls(layers, finite)
+        return cls(layers, tuning)
 
     def norms(self) -> Tensor:
-        norms: Tensor = torch.linalg.vector_norm(self.layers, dim=-1, dtype=torch.float64)
+        norms: Tensor = torch.linalg.vector_norm(self.layers, dim=-1).to(torch.float64)
         return norms.mT
 
     def products(self, classes: Tensor) -> tuple[Tensor, Tensor]:
-        chosen = self.layers.take_along_dim(classes[..., None, :, None], dim=-2)
-        raw, centred = _products(chosen.flatten(-2).unsqueeze(-2), self.finite)
-        return raw.squeeze(-3), centred.squeeze(-3)
+        *batch, inputs, count, features = self.layers.shape
+        layers = self.layers.reshape(-1, inputs, count, features)
+        chosen = classes.reshape(len(layers), 1, -1)
+        places = torch.arange(len(layers), device=chosen.device)[:, None, None]
+        slots = torch.arange(inputs, device=chosen.device)[:, None]
+        rows = layers[places, slots, chosen].flatten(-2)
+        shape = (*batch, inputs, inputs)
+        exact = rows.to(torch.float64)
+        return (exact @ exact.mT).view(shape), inner_products(HeldInputs(rows), self.tuning).view(
+            shape
+        )
 
 
-def _products(layers: Tensor, finite: Tensor) -> tuple[Tensor, Tensor]:
+def layer_products(layers: Tensor, finite: Tensor) -> tuple[Tensor, Tensor]:
     """Each class's inner products of ``[..., n, classes, features]``, and about a reference.
 
     Returns:
@@ -100,10 +114,8 @@ def _products(layers: Tensor, finite: Tensor) -> tuple[Tensor, Tensor]:
         rows.masked_fill_(gone[..., None, :, None], 0)
     stride = max(1, layers.shape[-1] * layers.shape[-2] // SAMPLE)
     sample = layers[..., ::stride].flatten(-2).masked_fill(gone.unsqueeze(-1), torch.nan)
-    reference = central_input(sample)[..., None, None, None]
+    reference = central(sample)[..., None, None, None]
     middle = rows.gather(-2, reference.expand(*rows.shape[:-2], 1, rows.shape[-1]))
+    raw = rows @ rows.mT
     rows -= middle
-    centred = rows @ rows.mT
-    # (r + a)ᵀ (r + b) = aᵀb + rᵀa + rᵀb + rᵀr
-    along = rows @ middle.mT
-    return centred + along + along.mT + middle @ middle.mT, centred
+    return raw, rows @ rows.mT

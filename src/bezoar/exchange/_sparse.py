@@ -1,7 +1,7 @@
 """Sparse networks: every neighbourhood gathered, weighed and combined on its own."""
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -21,9 +21,6 @@ from bezoar.exchange._neighbourhoods import Neighbourhoods
 from bezoar.exchange._output_layers import GatheredOutputLayers
 from bezoar.exchange._sent import FalseMessages, Sent
 from bezoar.exchange._tuning import Map, Tuning
-
-#: Neighbourhoods whose inner products are taken at a time fill so many blocks of the cache.
-BLOCKS = 3
 
 
 @dataclass(frozen=True)
@@ -118,25 +115,18 @@ class SparseExchange:
         names = rule.remembers()
         if rule.reads == "nothing":
             return rule.weights(neighbourhood(here, here.mask, names))
-        length = sent.messages.shape[-1]
-        places = len(piece.runs) * len(here.agents)
-        slots = here.slots + len(names)
-        per_place = slots * length * sent.messages.element_size()
-        some = max(1, BLOCKS * self._tuning.block_bytes // per_place)
-        gather = gatherer(piece, sent, names)
+        inputs = GatheredInputs.of(piece, sent, names)
+        shape = (len(piece.runs), -1, here.slots + len(names))
         if rule.reads == "gram":
-            gram = torch.cat(
-                [
-                    inner_products(gather(slice(first, first + some)), self._tuning)
-                    for first in range(0, places, some)
-                ]
-            ).view(len(piece.runs), -1, slots, slots)
+            gram = inner_products(inputs, self._tuning).view(*shape, shape[-1])
             finite = torch.isfinite(gram.diagonal(dim1=-2, dim2=-1))
             return rule.weights(neighbourhood(here, finite, names, gram))
-        layer = layer_of(rule, self._layer)
-        values = gather(slice(0, places)).view(len(piece.runs), -1, slots, length)
+        length = sent.messages.shape[-1]
+        values = inputs.columns(slice(length)).view(*shape, length)
         finite = torch.isfinite(values.sum(-1))
-        layers = GatheredOutputLayers.of(layer.of(values), finite)
+        layers = GatheredOutputLayers.of(
+            layer_of(rule, self._layer).of(values), finite, self._tuning
+        )
         return rule.weights(neighbourhood(here, finite, names, output_layers=layers))
 
     def _combine(self, piece: Gathered, sent: Sent, weights: Tensor) -> Tensor:
@@ -160,45 +150,82 @@ class SparseExchange:
             known = sent.remembered[name][piece.runs[:, None], piece.here.agents]
             combined += known * weights[..., place : place + 1].to(dtype)
         if not bool(torch.isfinite(combined.sum())):
-            names = self._rule.remembers()
-            values = gatherer(piece, sent, names)(slice(0, combined[..., 0].numel()))
-            values = values.view(*rows.shape[:2], -1, length)
+            gathered = GatheredInputs.of(piece, sent, self._rule.remembers())
+            values = gathered.columns(slice(length)).view(*rows.shape[:2], -1, length)
             careful = combine_carefully(weights.to(dtype).unsqueeze(-2), values)
             return careful.squeeze(-2)
         return combined
 
 
-def gatherer(piece: Gathered, sent: Sent, names: Sequence[str]) -> Callable[[slice], Tensor]:
-    """What gathers ``[n, m, D]`` inputs at some places of a piece, in memory used again.
+@dataclass(frozen=True)
+class GatheredInputs:
+    """The inputs at some places, gathered when they are asked for, in memory used again.
 
     A place is one agent in one run. What the rule remembers follows the inputs.
+
+    Attributes:
+        rows: ``[places, m]`` rows of the messages ``[runs · W, D]``.
+        sent: the messages.
+        remembered: ``[runs, W, D]`` what follows them.
+        agents: the number of agents.
+        false: ``[links]`` places, slots and rows of false messages, if there are any.
     """
-    length = sent.messages.shape[-1]
-    rows = piece.rows().flatten(0, 1)
-    own = rows[:, :1]
-    rows = torch.cat([rows, *[own] * len(names)], dim=-1)
-    table = sent.messages.view(-1, length)
-    replaced = piece.false_slots(sent.false)
-    slots = rows.shape[-1]
 
-    def gather(places: slice) -> Tensor:
-        here = rows[places]
-        shape = (here.numel(), length)
-        values = workspace("inputs", shape, table.dtype, table.device)
-        torch.index_select(table, 0, here.flatten(), out=values)
-        values = values.view(len(here), slots, length)
-        for place, name in enumerate(names, start=piece.here.slots):
-            run, agent = own[places, 0] // piece.agents, own[places, 0] % piece.agents
-            values[:, place] = sent.remembered[name][run, agent]
+    rows: Tensor
+    sent: Sent
+    remembered: tuple[Tensor, ...]
+    agents: int
+    false: tuple[Tensor, Tensor, Tensor] | None = None
+
+    @classmethod
+    def of(cls, piece: Gathered, sent: Sent, names: Sequence[str]) -> "GatheredInputs":
+        """The inputs of a piece of work, and what is remembered by name."""
+        replaced, false = piece.false_slots(sent.false), None
         if replaced is not None:
-            assert sent.false is not None
-            where, slot = replaced[0] // piece.here.slots, replaced[0] % piece.here.slots
-            inside = (where >= places.start) & (where < places.start + len(here))
-            false = sent.false.values[replaced[1][inside]]
-            values[where[inside] - places.start, slot[inside]] = false
-        return values
+            slots = piece.here.slots
+            false = replaced[0] // slots, replaced[0] % slots, replaced[1]
+        rows = piece.rows().flatten(0, 1)
+        return cls(rows, sent, tuple(sent.remembered[n] for n in names), piece.agents, false)
 
-    return gather
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """``(places, m, D)``."""
+        places, inputs = self.rows.shape
+        return places, inputs + len(self.remembered), self.sent.messages.shape[-1]
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The type of the messages."""
+        return self.sent.messages.dtype
+
+    def some(self, places: slice | Tensor) -> "GatheredInputs":
+        """The inputs at some of the places."""
+        false = self.false
+        if false is not None:
+            numbers = torch.arange(len(self.rows), device=self.rows.device)[places]
+            where = torch.full((len(self.rows),), -1, device=self.rows.device)
+            where[numbers] = torch.arange(len(numbers), device=self.rows.device)
+            inside = where[false[0]] >= 0
+            false = where[false[0]][inside], false[1][inside], false[2][inside]
+        return replace(self, rows=self.rows[places], false=false)
+
+    def columns(self, columns: slice) -> Tensor:
+        """``[places, m, width]`` some columns; valid until the thread gathers again."""
+        table = self.sent.messages.view(-1, self.shape[-1])[:, columns]
+        rows = self.rows
+        if self.remembered:
+            rows = torch.cat([rows, *[rows[:, :1]] * len(self.remembered)], dim=-1)
+        shape = (rows.numel(), table.shape[-1])
+        values = workspace("inputs", shape, table.dtype, table.device)
+        torch.index_select(table, 0, rows.flatten(), out=values)
+        values = values.view(*rows.shape, -1)
+        own = self.rows[:, 0]
+        for slot, known in enumerate(self.remembered, start=self.rows.shape[1]):
+            values[:, slot] = known[own // self.agents, own % self.agents][:, columns]
+        if self.false is not None and self.sent.false is not None:
+            place, slots, which = self.false
+            values[place, slots] = self.sent.false.values[which][:, columns]
+        return values
 
 
 def weighted_rows(table: Tensor, rows: Tensor, weights: Tensor) -> Tensor:

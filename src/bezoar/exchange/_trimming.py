@@ -4,12 +4,15 @@ On a dense network the agents' neighbourhoods differ by few inputs. Of a set of 
 to know, coordinate by coordinate, its ``q`` lowest values, its ``q`` highest values, and the sum
 of the rest; two disjoint sets are merged by moving what is no longer outermost to the sum. Only
 values that are kept are ever added up, so nothing cancels, however large the outermost ones are.
+
+Which sets to merge is found once for a network and written down as a list of operations on rows.
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import combinations
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -17,103 +20,161 @@ from torch import Tensor
 #: Looking for common parts takes longer the more agents there are, and pays where they are few.
 MOST_AGENTS = 64
 
+Kind = Literal["minimum", "maximum", "add"]
+
+_FUNCTIONS: dict[Kind, Callable[..., Tensor]] = {
+    "minimum": torch.minimum,
+    "maximum": torch.maximum,
+    "add": torch.add,
+}
+
 
 @dataclass(frozen=True)
-class Plan:
-    """In which order to merge.
+class Program:
+    """Operations on rows: the inputs come first, then rows of working memory.
 
     Attributes:
-        merges: pairs of sets to be merged, in turn. Sets are numbered: the inputs first, then
-            the results of the merges.
-        results: the number of each wanted set.
+        inputs: the number of inputs.
+        working: the number of rows of working memory.
+        operations: what to do in turn: the kind, two rows to read, and the row to write.
+        results: the row that holds each result in the end.
     """
 
-    merges: Sequence[tuple[int, int]]
+    inputs: int
+    working: int
+    operations: Sequence[tuple[Kind, int, int, int]]
     results: Sequence[int]
 
+    def run(self, values: Sequence[Tensor], memory: Sequence[Tensor]) -> list[Tensor]:
+        """Compute the results.
 
-def plan(sets: Sequence[Iterable[int]], inputs: int) -> Plan:
+        Args:
+            values: the inputs, which are left alone.
+            memory: rows like the inputs, in which the results will lie.
+        """
+        rows = [*values, *memory]
+        for kind, first, second, to in self.operations:
+            _FUNCTIONS[kind](rows[first], rows[second], out=rows[to])
+        return [rows[place] for place in self.results]
+
+
+def trimmed_sums(sets: Sequence[Iterable[int]], inputs: int, dropped: int) -> Program:
+    """A program for the sum of each set's values without the outermost, coordinate by coordinate.
+
+    Args:
+        sets: the inputs in each set, more than ``2 · dropped``.
+        inputs: the number of inputs.
+        dropped: how many values to leave out at either end, at least one.
+    """
+    merges, wanted = plan(sets, inputs)
+    writer = _Writer(inputs)
+    parts = [_Part([value]) for value in range(inputs)]
+    for first, second in merges:
+        parts.append(writer.merge(parts[first], parts[second], dropped))
+    return writer.program([parts[number].rest[0] for number in wanted])
+
+
+def plan(sets: Sequence[Iterable[int]], inputs: int) -> tuple[list[tuple[int, int]], list[int]]:
     """How to build sets by merging, the most common pairs first.
 
     Args:
         sets: the inputs in each wanted set.
         inputs: the number of inputs.
+
+    Returns:
+        Pairs of sets to be merged in turn, and the number of each wanted set. Sets are numbered:
+        the inputs first, then the results of the merges.
     """
     left = [set(members) for members in sets]
     merges: list[tuple[int, int]] = []
     while True:
         pairs = Counter(pair for members in left for pair in combinations(sorted(members), 2))
         if not pairs:
-            break
+            return merges, [min(members) for members in left]
         common = max(pairs.values())
         # Small parts first: they are the cheapest to merge, and fit into more sets.
         pair = min((pair for pair, count in pairs.items() if count == common), key=max)
-        merged = inputs + len(merges)
-        merges.append(pair)
         for members in left:
             if members.issuperset(pair):
                 members.difference_update(pair)
-                members.add(merged)
-    return Plan(merges, [min(members) for members in left])
+                members.add(inputs + len(merges))
+        merges.append(pair)
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Part:
-    """What is known of a set of inputs: few values as they are, or their ends and the rest."""
+    """What is known of a set of inputs: few values as they are, or their ends and the rest.
 
-    values: list[Tensor] = field(default_factory=list)
-    low: list[Tensor] = field(default_factory=list)
-    high: list[Tensor] = field(default_factory=list)
-    rest: Tensor | None = None
-
-
-def trimmed_sums(values: Sequence[Tensor], plan: Plan, dropped: int) -> list[Tensor]:
-    """For each set of the plan the sum of its values without the outermost, coordinate-wise.
-
-    Args:
-        values: ``[n]`` each, the inputs; they are left alone.
-        plan: from :func:`plan`; every set must have more than ``2 · dropped`` inputs.
-        dropped: how many values to leave out at either end, at least one.
+    Everything is the number of a value: the inputs first, then the results of operations.
     """
-    parts = [_Part([value]) for value in values]
-    for first, second in plan.merges:
-        parts.append(_merge(parts[first], parts[second], dropped))
-    sums = [parts[number].rest for number in plan.results]
-    return [each for each in sums if each is not None]
+
+    values: Sequence[int] = ()
+    low: Sequence[int] = ()
+    high: Sequence[int] = ()
+    rest: Sequence[int] = ()
 
 
-def _merge(first: _Part, second: _Part, dropped: int) -> _Part:
-    values = first.values + second.values
-    rests = [part.rest for part in (first, second) if part.rest is not None]
-    if not rests and len(values) <= 2 * dropped:
-        return _Part(values)
-    low, over = _ends([*first.low, *second.low, *values], dropped, torch.minimum, torch.maximum)
-    high = [*first.high, *second.high]
-    if values:  # what is not among the lowest may be among the highest
-        high, over = _ends([*high, *over], dropped, torch.maximum, torch.minimum)
-        return _Part([], low, high, _sum([*rests, *over]))
-    high, more = _ends(high, dropped, torch.maximum, torch.minimum)
-    return _Part([], low, high, _sum([*rests, *over, *more]))
+class _Writer:
+    """Writes operations, each of which makes a new value."""
 
+    def __init__(self, inputs: int) -> None:
+        self._inputs = inputs
+        self._operations: list[tuple[Kind, int, int]] = []
 
-def _ends(
-    values: list[Tensor], count: int, wins: Callable[..., Tensor], loses: Callable[..., Tensor]
-) -> tuple[list[Tensor], list[Tensor]]:
-    """The ``count`` outermost values, coordinate by coordinate, and the others."""
-    ends: list[Tensor] = []
-    while len(ends) < count and values:
-        end, *values = values
-        for place, value in enumerate(values):
-            values[place] = loses(end, value)
-            end = wins(end, value)
-        ends.append(end)
-    return ends, values
+    def merge(self, first: _Part, second: _Part, dropped: int) -> _Part:
+        """What is known of the union of two disjoint sets."""
+        values = [*first.values, *second.values]
+        rests = [*first.rest, *second.rest]
+        if not rests and len(values) <= 2 * dropped:
+            return _Part(values)
+        low, over = self._ends([*first.low, *second.low, *values], dropped, "minimum", "maximum")
+        high = [*first.high, *second.high]
+        if values:  # what is not among the lowest may be among the highest
+            high, over = self._ends([*high, *over], dropped, "maximum", "minimum")
+        else:
+            high, more = self._ends(high, dropped, "maximum", "minimum")
+            over = [*over, *more]
+        total, *others = [*rests, *over]
+        for value in others:
+            total = self._write("add", total, value)
+        return _Part([], low, high, [total])
 
+    def _ends(
+        self, values: list[int], count: int, wins: Kind, loses: Kind
+    ) -> tuple[list[int], list[int]]:
+        """The ``count`` outermost values, coordinate by coordinate, and the others."""
+        ends: list[int] = []
+        while len(ends) < count and values:
+            end, *values = values
+            for place, value in enumerate(values):
+                values[place] = self._write(loses, end, value)
+                end = self._write(wins, end, value)
+            ends.append(end)
+        return ends, values
 
-def _sum(values: Sequence[Tensor]) -> Tensor:
-    if len(values) == 1:
-        return values[0]
-    total = torch.add(values[0], values[1])
-    for value in values[2:]:
-        total += value
-    return total
+    def _write(self, kind: Kind, first: int, second: int) -> int:
+        self._operations.append((kind, first, second))
+        return self._inputs + len(self._operations) - 1
+
+    def program(self, results: Sequence[int]) -> Program:
+        """The operations that the results need, in as few rows of memory as they take."""
+        last: dict[int, int] = dict.fromkeys(results, len(self._operations))
+        for place in reversed(range(len(self._operations))):
+            if self._inputs + place in last:
+                for value in self._operations[place][1:]:
+                    last.setdefault(value, place)
+        row = {value: value for value in range(self._inputs)}
+        free: list[int] = []
+        working = 0
+        operations: list[tuple[Kind, int, int, int]] = []
+        for place, (kind, first, second) in enumerate(self._operations):
+            made = self._inputs + place
+            if made not in last:
+                continue
+            free += [row[v] for v in {first, second} if v >= self._inputs and last[v] == place]
+            if not free:
+                free.append(self._inputs + working)
+                working += 1
+            row[made] = free.pop()
+            operations.append((kind, row[first], row[second], row[made]))
+        return Program(self._inputs, working, operations, [row[value] for value in results])

@@ -65,6 +65,15 @@ class Network:
         """The network of one iteration: this one. See :class:`NetworkOverTime` for others."""
         return self
 
+    @property
+    def turns(self) -> "tuple[Network, ...]":
+        """The networks that are used in turn: this one."""
+        return (self,)
+
+    def identity(self, iterations: int) -> str:
+        """What tells it from other networks in a training of so many iterations."""
+        return self.fingerprint
+
     @cached_property
     def regular(self) -> tuple[int, ...]:
         """The regular agents, ascending."""

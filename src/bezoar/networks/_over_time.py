@@ -1,5 +1,6 @@
 """Networks that change from iteration to iteration."""
 
+import hashlib
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -77,15 +78,13 @@ class NetworkOverTime:
         """``[W]``: true where the agent is poisoned."""
         return self._first.poisoned_mask
 
-    @property
-    def fingerprint(self) -> str:
-        """What tells it from others: every network of a sequence, or the function's name."""
-        told = "-".join(network.fingerprint for network in self.turns)
-        if self._function is None:
-            return told
-        function = self._function
-        kind = function if hasattr(function, "__qualname__") else type(function)
-        return f"{kind.__module__}.{kind.__qualname__} from {told}"
+    def identity(self, iterations: int) -> str:
+        """What tells it from others in a training: the networks of all its iterations."""
+        known = range(1, (iterations if self._function else len(self._turns)) + 1)
+        digest = hashlib.sha256()
+        for iteration in known:
+            digest.update(self.at(iteration).fingerprint.encode())
+        return f"over time {digest.hexdigest()}"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, NetworkOverTime) and (

@@ -141,8 +141,9 @@ def subject_of(engine: Engine) -> tuple[str, ...]:
         f"{engine.iterations} iterations of {engine.task.identity()} in {engine.task.dtype}, "
         f"every {engine.every} measuring {metrics or 'nothing'}",
         *(
-            f"{run.aggregator!r} on network {run.network.fingerprint} against {run.attack!r} with "
-            f"{run.optimizer!r}, {run.schedule!r}, weight decay {run.weight_decay}, "
+            f"{run.aggregator!r} on network {run.network.identity(engine.iterations)} against "
+            f"{run.attack!r} with {run.optimizer!r}, {run.schedule!r}, weight decay "
+            f"{run.weight_decay}, "
             f"seed {run.seed}"
             for run in engine.runs
         ),

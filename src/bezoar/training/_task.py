@@ -132,7 +132,8 @@ def check_runs(runs: Sequence[Run]) -> None:
     if len(sizes) > 1:
         raise BezoarError(f"runs: all networks must have as many agents, found {sizes}")
     for run in runs:
-        run.aggregator.check(run.network.at(1))
+        for network in run.network.turns:
+            run.aggregator.check(network)
         if not run.weight_decay >= 0:
             raise BezoarError(f"weight_decay: expected 0 or more, found {run.weight_decay}")
 
