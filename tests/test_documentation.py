@@ -65,3 +65,12 @@ def test_the_aggregator_of_the_contributing_guide_works():
     messages = torch.tensor([[0.0], [1.0], [5.0], [6.0]], dtype=torch.float64)
     models = names["NearestHalf"]()(messages, network)
     assert models.flatten().tolist() == [0.5, 0.5, 5.5, 5.5]
+
+
+def test_the_architecture_page_quotes_the_engine():
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    engine = (ROOT / "src/bezoar/training/_engine.py").read_text(encoding="utf-8")
+    quoted = blocks(page, "python")
+    assert len(quoted) == 2
+    for code in quoted:
+        assert code in engine

@@ -25,7 +25,7 @@ SAMPLE = 64
 TOO_CLOSE = {torch.float32: 1e-3, torch.float64: 1e-8}
 
 #: Coordinates of float32 messages that are multiplied in float32 and then added up in float64.
-NARROW_COLUMNS = 1024
+NARROW_COLUMNS = 2048
 
 
 class Inputs(Protocol):
@@ -38,6 +38,10 @@ class Inputs(Protocol):
     @property
     def dtype(self) -> torch.dtype:
         """Their type."""
+
+    @property
+    def device(self) -> torch.device:
+        """Where they are."""
 
     def columns(self, columns: slice) -> Tensor:
         """``[n, m, width]`` some columns, in memory that the caller may write to."""
@@ -63,6 +67,11 @@ class HeldInputs:
         """Their type."""
         return self.values.dtype
 
+    @property
+    def device(self) -> torch.device:
+        """Where they are."""
+        return self.values.device
+
     def columns(self, columns: slice) -> Tensor:
         """``[n, m, width]`` a copy of some columns."""
         return self.values[..., columns].clone()
@@ -75,8 +84,9 @@ class HeldInputs:
 def inner_products(inputs: Inputs, tuning: Tuning = DEFAULT) -> Tensor:
     """Inner products of each neighbourhood's inputs about a reference of their own.
 
-    They are computed in the inputs' type. Where inputs lie too close to each other for that, they
-    are computed again, in float64 and about the most central input.
+    They are computed in the inputs' type and about the first input, the agent's own. Where inputs
+    lie too close to each other for that, they are computed again, in float64 and about the most
+    central input.
 
     Args:
         inputs: ``[n, m, D]``.
@@ -86,8 +96,7 @@ def inner_products(inputs: Inputs, tuning: Tuning = DEFAULT) -> Tensor:
         ``[n, m, m]`` float64; rows and columns of inputs that are not finite are not finite.
     """
     length, dtype = inputs.shape[-1], inputs.dtype
-    reference = central(inputs.columns(_sampled(length)))
-    products = _by_neighbourhood(inputs, reference, dtype, tuning)
+    products = _by_neighbourhood(inputs, None, dtype, tuning)
     if not bool(torch.isfinite(products.diagonal(dim1=-2, dim2=-1)).all()):
         # The reference itself may be at fault: choose among the finite ones.
         values = inputs.columns(slice(length))
@@ -197,25 +206,37 @@ def _most_central(products: Tensor) -> Tensor:
 
 
 def _by_neighbourhood(
-    inputs: Inputs, reference: Tensor, dtype: torch.dtype, tuning: Tuning
+    inputs: Inputs, reference: Tensor | None, dtype: torch.dtype, tuning: Tuning
 ) -> Tensor:
-    """``[n, m, m]`` of ``[n, m, D]``, in blocks that stay in the cache."""
+    """``[n, m, m]`` of ``[n, m, D]``, in blocks that stay in the cache.
+
+    Args:
+        inputs: the inputs.
+        reference: ``[n]`` which of them is subtracted; by default the first.
+        dtype: in which type to subtract and multiply. Differences of float32 numbers are exact in
+            float64.
+        tuning: how many coordinates are taken at a time.
+    """
     count, slots, length = inputs.shape
     # How many coordinates are added up at a time depends on the inputs alone, so that a
     # neighbourhood's products do not depend on the others beside it.
     most = NARROW_COLUMNS if dtype == torch.float32 else tuning.columns
     width = min(length, most, max(64, tuning.block_bytes // (dtype.itemsize * slots)))
-    some = max(1, tuning.block_bytes // (dtype.itemsize * slots * width))
-    sums = torch.zeros(count, slots, slots, dtype=torch.float64, device=reference.device)
+    some = max(1, 2 * tuning.block_bytes // (dtype.itemsize * slots * width))
+    products = torch.empty(count, slots, slots, dtype=torch.float64, device=inputs.device)
     for first in range(0, count, some):
         places = slice(first, first + some)
-        part, centre = inputs.some(places), reference[places]
-        numbers = torch.arange(len(centre), device=centre.device)
+        part, sums = inputs.some(places), products[places].zero_()
         for start in range(0, length, width):
             block = part.columns(slice(start, min(start + width, length))).to(dtype)
-            _add_products(sums[places], block.sub_(block[numbers, centre].unsqueeze(-2)))
+            if reference is None:
+                centre = block[:, :1].clone()
+            else:
+                numbers = torch.arange(len(block), device=block.device)
+                centre = block[numbers, reference[places]].unsqueeze(1)
+            _add_products(sums, block.sub_(centre))
     # Two inputs are as far from each other either way, to the last bit: some rules compare that.
-    return (sums + sums.mT).mul_(0.5)
+    return (products + products.mT).mul_(0.5)
 
 
 def _of_runs(rows: Sequence[Tensor], reference: Tensor, dtype: torch.dtype, width: int) -> Tensor:

@@ -89,11 +89,13 @@ class SparseExchange:
     def _pieces(self, sent: Sent) -> Iterator[Gathered]:
         """Runs and agents whose inputs fit into a piece of work."""
         length = sent.messages.shape[-1]
+        # Inner products need some columns at a time, output layers all of them.
+        held = self._tuning.piece_bytes * (1 if self._rule.reads == "output_layer" else 3)
         for part in self._parts:
             slots = part.slots + len(self._rule.remembers())
             # Inputs, and matrices like their Gram matrix: the larger of the two counts.
             per_slot = max(length * sent.messages.element_size(), 64 * slots)
-            some = max(1, self._tuning.piece_bytes // (per_slot * slots))
+            some = max(1, held // (per_slot * slots))
             for first in range(0, len(part.agents), some):
                 here = part.some(first, min(first + some, len(part.agents)))
                 together = max(1, some // len(here.agents))
@@ -197,6 +199,11 @@ class GatheredInputs:
     def dtype(self) -> torch.dtype:
         """The type of the messages."""
         return self.sent.messages.dtype
+
+    @property
+    def device(self) -> torch.device:
+        """Where they are."""
+        return self.sent.messages.device
 
     def some(self, places: slice | Tensor) -> "GatheredInputs":
         """The inputs at some of the places."""
