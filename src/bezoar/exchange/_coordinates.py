@@ -16,6 +16,13 @@ from bezoar.exchange._sparse import Gathered
 from bezoar.exchange._trimming import MOST_AGENTS, Program, trimmed_sums
 from bezoar.exchange._tuning import Map, Tuning
 
+#: Rows of trimming programs are so many times as long as what is multiplied at a time: threads that
+#: ask for short operations wait for each other.
+LONG_ROWS = 8
+
+#: Calling an operation takes as long as applying it to so many numbers.
+CALL = 8192
+
 #: Inputs sorted at a time fill so many blocks of the cache.
 BLOCKS = 2
 
@@ -67,6 +74,7 @@ class CoordinateExchange:
             )
         self._runs, self._rule, self._agents, self._parts = runs, rule, agents, parts
         self._tuning = tuning
+        self._kept: dict[object, list[_Piece]] = {}
         self._programs = [self._program(part) if dense else None for part in parts]
 
     def _program(self, part: Neighbourhoods) -> Program | None:
@@ -74,18 +82,17 @@ class CoordinateExchange:
         dropped = self._rule.outermost(part.largest_estimate)
         if not dropped or self._agents > MOST_AGENTS:
             return None
-        sets = part.index[0].tolist()
-        found = trimmed_sums(sets, self._agents, dropped)
-        # Trimming one by one takes two operations a comparison, and one to add.
-        apart = len(sets) * (4 * dropped + 1) * (part.slots - dropped)
-        return found if len(found.operations) < apart else None
+        return trimmed_sums(part.index[0].tolist(), self._agents, dropped)
 
     def __call__(self, sent: Sent, models: Tensor, shares: Tensor | None, map: Map) -> None:
         """Write the next models; NaN counts as plus infinity.
 
         If it is asked for, write each agent's average share of weight given to poison.
         """
-        pieces = list(self._pieces(sent))
+        kind = (sent.messages.shape, sent.messages.dtype, sent.false is None)
+        if kind not in self._kept:  # the pieces are the same for messages of the same kind
+            self._kept = {kind: list(self._pieces(sent))}
+        pieces = self._kept[kind]
         found = map(lambda piece: self._work(piece, sent, models, shares is not None), pieces)
         for piece, share in zip(pieces, found, strict=True):
             if shares is not None and share is not None:
@@ -101,7 +108,9 @@ class CoordinateExchange:
             ranks = self._rule.rank_weights(part.slots, part.estimate[0, 0]).tolist()
             ends = self._rule.outermost(part.largest_estimate)
             ends = part.slots if ends is None else ends
-            shared = found if sent.false is None else None
+            shared = found
+            if found is None or sent.false is not None or not _pays(found, part, ends, held):
+                shared = None
             some = max(1, self._tuning.piece_bytes // (held * bytes_each * part.slots))
             if shared is not None:
                 some = len(part.agents)
@@ -125,7 +134,7 @@ class CoordinateExchange:
         [run], agents = piece.gathered.runs.tolist(), piece.gathered.here.agents.tolist()
         weight = max(piece.ranks)
         messages, out = sent.messages[run][:, piece.span], models[run][:, piece.span]
-        width = 2 * self._tuning.columns
+        width = LONG_ROWS * self._tuning.columns
         shape = (program.working, min(width, messages.shape[-1]))
         memory = workspace("trimming", shape, messages.dtype, messages.device)
         for start in range(0, messages.shape[-1], width):
@@ -175,6 +184,18 @@ class CoordinateExchange:
             if share:
                 given += _poison_share(values, ordered, piece.ranks, here, len(gathered.runs))
         return given / length if share else None
+
+
+def _pays(program: Program, part: Neighbourhoods, ends: int, length: int) -> bool:
+    """Whether a program takes less time than sorting all neighbourhoods side by side.
+
+    Sorting takes fewer operations, each on all neighbourhoods: two for each of two values that are
+    compared, one for each that is gathered or kept.
+    """
+    compared = 2 * ends * part.slots - ends * (2 * ends + 1)
+    apart = 2 * compared + 2 * part.slots - 2 * ends
+    sorting = apart * (CALL + len(part.agents) * length)
+    return len(program.operations) * (CALL + length) < sorting
 
 
 def _average(ordered: Sequence[Tensor], ranks: Sequence[float]) -> Tensor:

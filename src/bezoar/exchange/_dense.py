@@ -8,8 +8,7 @@ from torch import Tensor
 
 from bezoar.aggregators import Neighbourhood, OutputLayer, WeightedAggregator
 from bezoar.exchange._inner_products import (
-    HeldInputs,
-    inner_products,
+    closer_products,
     network_products,
     product_type,
     too_close,
@@ -50,6 +49,7 @@ class DenseExchange:
     ) -> None:
         self._runs, self._map, self._tuning, self._layer = list(runs), map, tuning, layer
         self._agents = networks[0].agents
+        self._stretches = _stretches(self._runs)
         places: dict[tuple[object, ...], list[int]] = {}
         for place, rule in enumerate(rules):
             # Each rule says where the output layer is, so rules that read it are grouped by that.
@@ -116,10 +116,9 @@ class DenseExchange:
 
             def by_gram(here: Neighbourhoods, slots: Tensor) -> Tensor:
                 gram = _at_pairs(found, slots)
-                if any_blurred:
-                    again = _at_slots(blurred, slots).any(-1)
-                    self._take_closer_references(gram, again, slots, group, table)
                 present = _at_slots(finite, slots) & _present(here, slots)
+                if any_blurred:
+                    self._take_closer_references(gram, present, slots, group, table)
                 return group.weights(neighbourhood(here, present, group.remembered, gram))
 
             return by_gram
@@ -150,39 +149,55 @@ class DenseExchange:
         return torch.isfinite(sums.view(len(spans), len(rows), -1).sum(0))
 
     def _take_closer_references(
-        self, gram: Tensor, again: Tensor, slots: Tensor, group: "_Group", table: "_Table"
+        self, gram: Tensor, present: Tensor, slots: Tensor, group: "_Group", table: "_Table"
     ) -> None:
         """Replace the inner products of neighbourhoods that are far from their run's reference.
 
         Args:
             gram: ``[runs, agents, m, m]`` the inner products; is written to.
-            again: ``[runs, agents]`` which neighbourhoods.
+            present: ``[runs, agents, m]`` false at padding and at what is not finite.
             slots: ``[runs or 1, agents, m]`` the messages behind their slots.
             group: the runs.
             table: the messages.
         """
-        slots = slots.expand(len(again), -1, -1)
+        dtype = product_type(table.rows[0], self._tuning)
+        places = too_close(gram, dtype, present).any(-1).nonzero().tolist()
+        slots = slots.expand(len(gram), -1, -1)
 
-        def recompute(place: tuple[int, int]) -> Tensor:
+        def recompute(place: list[int]) -> Tensor:
             run, agent = place
-            inputs = table.rows[group.places[run]][slots[run, agent]]
-            return inner_products(HeldInputs(inputs.unsqueeze(0)), self._tuning)[0]
+            here = present[run, agent].nonzero().flatten()
+            inputs = table.rows[group.places[run]][slots[run, agent, here]]
+            closer = gram[run, agent].clone()
+            closer[here[:, None], here] = closer_products(inputs, closer[here][:, here])
+            return closer
 
-        places = [(run, agent) for run, agent in again.nonzero().tolist()]
-        for (run, agent), found in zip(places, self._map(recompute, places), strict=True):
-            gram[run, agent] = found
+        size = len(places) * slots.shape[-1] * table.rows[0][0].nbytes
+        through = self._map if size > self._tuning.piece_bytes else map
+        for (run, agent), closer in zip(places, through(recompute, places), strict=True):
+            gram[run, agent] = closer
 
     def _combine(self, matrices: Tensor, table: "_Table", models: Tensor) -> None:
-        def multiply(piece: tuple[int, slice]) -> None:
-            place, span = piece
-            out = models[self._runs[place]][:, span]
-            torch.mm(matrices[place], table.rows[place][:, span], out=out)
+        def multiply(piece: tuple[slice, slice]) -> None:
+            places, span = piece
+            first = self._runs[places.start]
+            out = models[first : first + places.stop - places.start, :, span]
+            torch.bmm(matrices[places], table.stacked(places)[:, :, span], out=out)
 
-        spans = self._tuning.spans(models.shape[-1])
-        list(self._map(multiply, [(p, span) for span in spans for p in range(len(self._runs))]))
+        size = table.rows[0].numel() * models.element_size()
+        some = max(1, 2 * self._tuning.block_bytes // size)
+        pieces = [
+            (slice(start, min(start + some, places.stop)), span)
+            for span in self._tuning.spans(models.shape[-1])
+            for places in self._stretches
+            for start in range(places.start, places.stop, some)
+        ]
+        list(self._map(multiply, pieces))
         # A value that is not finite reaches every row of the product, even with weight zero.
-        first = models[self._runs, 0].sum(-1)
-        for place in (~torch.isfinite(first)).nonzero().flatten().tolist():
+        whole = torch.isfinite(models[self._runs, 0].sum(-1))
+        if bool(whole.all()):
+            return
+        for place in (~whole).nonzero().flatten().tolist():
             models[self._runs[place]] = combine_carefully(matrices[place], table.rows[place])
 
 
@@ -267,11 +282,13 @@ class _Table:
                     self._links[place] = senders, receivers, local
         self._false = agents * (1 + len(remembered))
         self.length = self._false + max(map(len, false.values()), default=0)
+        self._table: Tensor | None = None
+        self._messages, self._runs = sent.messages, runs
         if self.length == agents:
             self.rows = [sent.messages[run] for run in runs]
             return
         shape = (len(runs), self.length, sent.messages.shape[-1])
-        table = sent.messages.new_zeros(shape)
+        self._table = table = sent.messages.new_zeros(shape)
         self.rows = list(table)
         for place, run in enumerate(runs):
             table[place, :agents] = sent.messages[run]
@@ -279,6 +296,13 @@ class _Table:
                 table[place, number * agents : (number + 1) * agents] = sent.remembered[name][run]
             if place in false:
                 table[place, self._false : self._false + len(false[place])] = false[place]
+
+    def stacked(self, places: slice) -> Tensor:
+        """``[runs, length, D]`` the rows of runs that are numbered without gaps."""
+        if self._table is not None:
+            return self._table[places]
+        first = self._runs[places.start]
+        return self._messages[first : first + places.stop - places.start]
 
     def slots(self, group: _Group, here: Neighbourhoods) -> Tensor:
         """``[runs or 1, agents, m]`` the row behind each slot of some of a group's agents."""
@@ -296,6 +320,12 @@ class _Table:
         own = here.agents.view(1, -1, 1).expand(len(slots), -1, 1)
         more = [own + self._names[name] * self._agents for name in group.remembered]
         return torch.cat([slots, *more], dim=-1) if more else slots
+
+
+def _stretches(runs: Sequence[int]) -> list[slice]:
+    """The places of runs that are numbered without gaps."""
+    starts = [p for p, run in enumerate(runs) if p == 0 or run != runs[p - 1] + 1]
+    return [slice(a, b) for a, b in zip(starts, [*starts[1:], len(runs)], strict=True)]
 
 
 def _present(here: Neighbourhoods, slots: Tensor) -> Tensor:

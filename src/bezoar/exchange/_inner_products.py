@@ -22,7 +22,7 @@ SAMPLE = 64
 
 #: Two inputs are too close for the products they were found with if their squared distance is below
 #: this share of the squared distance to the reference.
-TOO_CLOSE = {torch.float32: 1e-3, torch.float64: 1e-8}
+TOO_CLOSE = {torch.float32: 1e-3, torch.float64: 1e-11}
 
 #: Coordinates of float32 messages that are multiplied in float32 and then added up in float64.
 NARROW_COLUMNS = 2048
@@ -108,6 +108,18 @@ def inner_products(inputs: Inputs, tuning: Tuning = DEFAULT) -> Tensor:
         closer = _most_central(products[again])
         products[again] = _by_neighbourhood(inputs.some(again), closer, torch.float64, tuning)
     return products
+
+
+def closer_products(values: Tensor, products: Tensor) -> Tensor:
+    """``[m, m]`` inner products of ``[m, D]`` in float64, about the most central input.
+
+    Args:
+        values: the inputs of one neighbourhood.
+        products: ``[m, m]`` their inner products about a reference that is too far away.
+    """
+    reference = _most_central(products).unsqueeze(0)
+    inputs = HeldInputs(values.unsqueeze(0))
+    return _by_neighbourhood(inputs, reference, torch.float64, DEFAULT)[0]
 
 
 def network_products(rows: Sequence[Tensor], map: Map, tuning: Tuning = DEFAULT) -> Tensor:
@@ -199,7 +211,10 @@ def central(sample: Tensor) -> Tensor:
 
 
 def _most_central(products: Tensor) -> Tensor:
-    """``[...]`` the input with the smallest sum of squared distances to its nearer half."""
+    """``[...]`` the input with the smallest sum of squared distances to the nearer half of all.
+
+    No minority can draw it away from the others, however close together it is itself.
+    """
     distances = pairwise(products).nan_to_num_(nan=torch.inf).sort(-1).values
     half = 1 + distances.shape[-1] // 2
     return distances[..., :half].sum(-1).argmin(-1)

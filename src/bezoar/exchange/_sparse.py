@@ -80,10 +80,14 @@ class SparseExchange:
     ) -> None:
         self._runs, self._rule, self._agents, self._parts = runs, rule, agents, parts
         self._layer, self._tuning = layer, tuning
+        self._kept: dict[object, list[Gathered]] = {}
 
     def __call__(self, sent: Sent, models: Tensor, shares: Tensor | None, map: Map) -> None:
         """Write the next models, and the weight given to poison if it is asked for."""
-        pieces = list(self._pieces(sent))
+        kind = (sent.messages.shape, sent.messages.dtype)
+        if kind not in self._kept:  # the pieces are the same for messages of the same kind
+            self._kept = {kind: list(self._pieces(sent))}
+        pieces = self._kept[kind]
         list(map(lambda piece: self._work(piece, sent, models, shares), pieces))
 
     def _pieces(self, sent: Sent) -> Iterator[Gathered]:
