@@ -16,8 +16,8 @@ LENGTH = 11_200_000
 
 #: A rule by inner products reads its messages twice and multiplies them; one by coordinates
 #: compares them with each other some dozen times, in the cache.
-LIMITS = {"weighted_mean": 2.0, "lfighter": 3.0, "trimmed_mean": 10.0}
-OTHERS = 5.0
+LIMITS = {"weighted_mean": 2.5, "lfighter": 4.0, "trimmed_mean": 20.0}
+OTHERS = 6.0
 
 
 def long() -> Result:

@@ -45,7 +45,7 @@ def share() -> Result:
             Row(
                 "aggregation ÷ moving the messages",
                 ratio(seconds, "aggregation", "move"),
-                20,
+                30,
                 "",
                 f"{milliseconds(seconds['aggregation']):.1f} against "
                 f"{milliseconds(seconds['move']):.1f} ms",
