@@ -22,6 +22,8 @@ def run_key(spec: RunSpec) -> str:
         BezoarError: if the spec names a network file that cannot be read.
     """
     document = spec_document(spec)
+    if document["optimizer"] == "plain":
+        del document["optimizer"]  # runs were named before there were others
     if spec.network.name == "from_file":
         # What is in the file matters, not where it lies.
         document["network"] |= {"path": _content(Path(spec.network.options["path"]))}
