@@ -1,9 +1,10 @@
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bezoar import BezoarError, attacks
+from bezoar import BezoarError, attacks, networks
 
 
 def poison(attack, labels, classes, seed=0):
@@ -74,3 +75,35 @@ def test_classes_an_attack_cannot_work_with():
         attacks.create("targeted", source=0, target=7).check(5)
     with pytest.raises(BezoarError, match="random_labels: needs at least two classes"):
         attacks.create("random_labels").check(1)
+
+
+def seen(knows):
+    messages = torch.arange(12.0).view(1, 4, 3)
+    ends = torch.tensor([1]), torch.tensor([2])
+    return attacks.SeenMessages(1, networks.ring(4, {1}), knows, *ends, messages, 2 * messages)
+
+
+def test_an_attack_is_given_what_it_says_that_it_knows():
+    for knows in ("own", "neighbours", "everything"):
+        known = seen(knows)
+        assert known.own_messages().tolist() == [[[3, 4, 5]]]
+        assert known.own_models().tolist() == [[[6, 8, 10]]]
+    assert seen("neighbours").receivers_messages().tolist() == [[[6, 7, 8]]]
+    assert seen("everything").all_messages().shape == (1, 4, 3)
+    with pytest.raises(BezoarError, match="knows 'own' and asks for 'neighbours'"):
+        seen("own").receivers_messages()
+    with pytest.raises(BezoarError, match="knows 'neighbours' and asks for 'everything'"):
+        seen("neighbours").all_messages()
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"scale": -1}, "scale: expected a number from 0, found -1"),
+        ({"scale": True}, "scale: expected a number, found True"),
+        ({"broadcast": 1}, "broadcast: expected true or false, found 1"),
+    ],
+)
+def test_wrong_options_of_message_attacks_are_refused(options, told):
+    with pytest.raises(BezoarError, match=told):
+        attacks.create("sign_flip", **options)

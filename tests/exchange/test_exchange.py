@@ -1,5 +1,8 @@
 """Which inputs reach whom: large networks, several networks, and refusals of messages."""
 
+from dataclasses import dataclass
+from typing import ClassVar
+
 import numpy as np
 import pytest
 import torch
@@ -14,7 +17,8 @@ from aggregator_inputs import (
 )
 
 from bezoar import BezoarError, aggregators, networks
-from bezoar.exchange import Exchange, Tuning, is_dense
+from bezoar.aggregators import OutputLayer, WeightedAggregator
+from bezoar.exchange import Exchange, FalseMessages, Sent, Tuning, is_dense
 from bezoar.training import Workers
 
 EVERY_RULE = [
@@ -144,6 +148,87 @@ def test_every_rule_has_the_output_layer_that_it_says():
     found, _ = Exchange(rules, [network] * 3)(messages)
     for rule, sent, models in zip(rules, messages, found, strict=True):
         assert torch.allclose(models, rule(sent, network), rtol=1e-12)
+
+
+@dataclass(frozen=True)
+class FirstOutputLayer(WeightedAggregator):
+    """The input whose output layer has the longest row."""
+
+    name: ClassVar[str] = "first_output_layer"
+    reads: ClassVar[str] = "output_layer"
+
+    def weights(self, neighbourhood):
+        longest = neighbourhood.output_layers.norms().amax(-2)
+        scores = longest.masked_fill(~neighbourhood.finite, -1)
+        return neighbourhood.largest(scores).to(torch.float64)
+
+
+@pytest.mark.parametrize("where", PATHS)
+def test_several_rules_that_read_output_layers(where):
+    network = networks.two_castle(10)
+    messages = torch.from_numpy(random_messages(np.random.default_rng(37), network, (2,)))
+    rules, layer = [aggregators.LFighter(), FirstOutputLayer()], OutputLayer(*HEAD)
+    options = {"layer": layer, "tuning": PATHS[where]}
+    together, _ = Exchange(rules, [network] * 2, **options)(messages)
+    for run, rule in enumerate(rules):
+        alone, _ = Exchange([rule], [network], **options)(messages[run : run + 1])
+        assert torch.allclose(together[run], alone[0], rtol=0, atol=1e-12)
+    kept = together[1, 0]
+    inputs = messages[1, list(network.closed_neighbourhood(0))]
+    rows = inputs[:, :6].unflatten(-1, HEAD).norm(dim=-1).amax(-1)
+    assert torch.allclose(kept, inputs[rows.argmax()])
+
+
+@each_rule
+@pytest.mark.parametrize("where", PATHS)
+def test_half_precision_is_as_exact_as_that(case, where):
+    network = networks.fan(10)
+    messages = random_messages(np.random.default_rng(38), network, (2,)).astype(np.float16)
+    found, exact = (
+        apply(case.rule(), messages, network, kind, tuning=PATHS[where])
+        for kind in (torch.float16, torch.float64)
+    )
+    assert_close(found, exact, 0.03)
+
+
+def test_runs_that_are_not_contiguous():
+    network = networks.ring(60)
+    messages = torch.randn(60, 3, 20, generator=torch.Generator().manual_seed(3)).transpose(0, 1)
+    for name in ("ios", "trimmed_mean"):
+        rule = aggregators.create(name)
+        found, _ = Exchange([rule] * 3, [network] * 3)(messages)
+        assert torch.equal(found, Exchange([rule] * 3, [network] * 3)(messages.contiguous())[0])
+
+
+@pytest.mark.parametrize(
+    ("attempt", "told"),
+    [
+        (lambda net, rule: rule([[1.0]], net), "messages: expected a tensor, found list"),
+        (lambda net, rule: rule(torch.zeros(6, 0), net), r"found \[6, 0\]"),
+        (lambda net, rule: rule(torch.zeros(0, 6, 3), net), "runs: at least one is needed"),
+        (lambda net, rule: Exchange([], []), "runs: at least one is needed"),
+        (lambda net, rule: Exchange([rule], []), "networks: expected 1, one a rule, found 0"),
+        (
+            lambda net, rule: Exchange([rule], [net])(
+                torch.zeros(1, 6, 3), out=torch.zeros(1, 6, 4)
+            ),
+            r"out: expected contiguous \[1, 6, 3\] of torch.float32, found \[1, 6, 4\]",
+        ),
+        (
+            lambda net, rule: Exchange([rule], [net])(
+                Sent(torch.zeros(1, 6, 3), FalseMessages(torch.ones(1, 3), *map(one, (0, 5, 5, 0))))
+            ),
+            "false messages: agent 5 sends to agent 5, which is not its neighbour in run 0",
+        ),
+    ],
+)
+def test_what_cannot_be_exchanged_is_refused(attempt, told):
+    with pytest.raises(BezoarError, match=told):
+        attempt(networks.fan(6), aggregators.create("mean"))
+
+
+def one(number):
+    return torch.tensor([number])
 
 
 @pytest.mark.parametrize("kind", [torch.float32, torch.float64])

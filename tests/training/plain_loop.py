@@ -68,7 +68,7 @@ class Loop:
         self.models = [np.zeros(shape) for _ in range(partition.agents)]
 
     def labels(self, w):
-        """What agent ``w`` believes now."""
+        """The labels that agent ``w`` trains with now."""
         scores = logits(self.models[w], self.x[w])
         low, high = scores.min(1, keepdims=True), scores.max(1, keepdims=True)
         least = (scores <= low + 1e-5 * (high - low)).argmax(1)

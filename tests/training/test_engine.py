@@ -164,3 +164,36 @@ def test_a_poisoned_model_that_is_not_finite_leaves_the_metrics_alone(problem, w
     found = engine.measure(state)
     for name in training.METRICS:
         assert torch.allclose(found[name], expected[name], rtol=1e-12, equal_nan=True), name
+
+
+def test_a_task_may_lay_out_its_models_as_it_likes(workers):
+    class Turned(training.QuadraticTask):
+        """Quadratics whose models are not contiguous."""
+
+        def start(self):
+            return {
+                "models": super().start()["models"].transpose(0, 1).contiguous().transpose(0, 1)
+            }
+
+    runs = [run_of("mean"), run_of("ios")]
+    found = []
+    for kind in (training.QuadraticTask, Turned):
+        task = training.random_quadratics(runs, workers)
+        task.__class__ = kind
+        found.append([h.models for h in training.Engine(task, iterations=5).train()])
+    for straight, turned in zip(*found, strict=True):
+        assert torch.equal(straight, turned)
+        assert straight.abs().max() > 0
+
+
+def test_a_metric_that_needs_a_test_set_is_refused_without_one(workers):
+    task = training.random_quadratics([run_of("mean")], workers)
+    told = "metrics: accuracy cannot be measured on this task, .* allowed: training_loss, "
+    with pytest.raises(BezoarError, match=told):
+        training.Engine(task, iterations=1, metrics=("accuracy", "consensus_error"))
+
+
+@pytest.mark.parametrize("network", ["fan", [1, 2], None, []])
+def test_what_is_no_network_is_refused(network):
+    with pytest.raises(BezoarError, match="network: "):
+        training.Run(network, aggregators.create("mean"), attacks.create("label_flip"))

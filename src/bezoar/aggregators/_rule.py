@@ -106,8 +106,8 @@ class Aggregator:
             raise BezoarError(
                 f"aggregator {self.name}: impossible at agent {agent} of the {network.name} "
                 f"network, which has {inputs[agent]} inputs and takes {estimate[agent]} of them "
-                f"for poisoned, but {self.keeps}; lower 'estimate', or choose another rule or "
-                "network"
+                f"for poisoned, but the rule {self.keeps}; lower 'estimate', or choose another "
+                "rule or network"
             )
 
     def __str__(self) -> str:

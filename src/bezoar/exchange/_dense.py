@@ -32,7 +32,8 @@ class DenseExchange:
         rules: one rule a run.
         networks: one network a run.
         device: where the messages will be.
-        layer: where the output layer lies in a message, for the rules that are not told.
+        layer: where the output layer lies in a message; if it is given, a rule's own ``head`` is
+            not used.
         map: what goes through the pieces of work.
         tuning: how the work is cut up.
     """
@@ -52,8 +53,9 @@ class DenseExchange:
         self._stretches = _stretches(self._runs)
         places: dict[tuple[object, ...], list[int]] = {}
         for place, rule in enumerate(rules):
-            # Each rule says where the output layer is, so rules that read it are grouped by that.
-            kind = (rule.reads, rule.wiring(), rule.remembers(), rule.output_layer())
+            # Each rule may say where the output layer is, so those that read it are groups alone.
+            alone = rule if rule.reads == "output_layer" else None
+            kind = (rule.reads, rule.wiring(), rule.remembers(), alone)
             places.setdefault(kind, []).append(place)
         self._groups = [_group(here, rules, networks, device) for here in places.values()]
         self._remembered = tuple(dict.fromkeys(n for rule in rules for n in rule.remembers()))

@@ -1,6 +1,7 @@
 """From messages to next models, for all agents and runs at once."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -57,13 +58,15 @@ class Exchange:
         map: Map = map,
         tuning: Tuning = DEFAULT,
     ) -> None:
+        if len(rules) != len(networks):
+            raise BezoarError(f"networks: expected {len(rules)}, one a rule, found {len(networks)}")
+        if not networks:
+            raise BezoarError("runs: at least one is needed, found none")
         sizes = {network.agents for network in networks}
         if len(sizes) != 1:
             raise BezoarError(
                 f"networks: all must have the same number of agents, found {sorted(sizes)}"
             )
-        if len(rules) != len(networks):
-            raise BezoarError(f"networks: expected {len(rules)}, one a rule, found {len(networks)}")
         together: dict[int, WeightedAggregator] = {}
         others: dict[tuple[Aggregator, Network], list[int]] = {}
         for run, (rule, network) in enumerate(zip(rules, networks, strict=True)):
@@ -109,9 +112,15 @@ class Exchange:
         """
         sent = sent if isinstance(sent, Sent) else Sent(sent)
         self._check(sent)
+        sent = replace(sent, messages=sent.messages.contiguous())
         messages = sent.messages
         if out is None:
-            out = torch.empty_like(messages, memory_format=torch.contiguous_format)
+            out = torch.empty_like(messages)
+        if (out.shape, out.dtype) != (messages.shape, messages.dtype) or not out.is_contiguous():
+            raise BezoarError(
+                f"out: expected contiguous {list(messages.shape)} of {messages.dtype}, found "
+                f"{list(out.shape)} of {out.dtype}"
+            )
         with torch.inference_mode():  # thousands of small operations, a tenth faster
             shares = None
             if share:
@@ -125,8 +134,8 @@ class Exchange:
 
     def _check(self, sent: Sent) -> None:
         shape, agents = list(sent.messages.shape), self.networks[0].agents
-        if len(shape) != 3 or shape[1] != agents:
-            raise BezoarError(f"messages: expected shape [..., {agents}, D], found {shape}")
+        if len(shape) != 3 or shape[1] != agents or shape[2] == 0:
+            raise BezoarError(f"messages: expected shape [runs, {agents}, D], found {shape}")
         if shape[0] != len(self.networks):
             raise BezoarError(
                 f"messages: {len(self.networks)} networks need as many runs, found {shape[0]}"
@@ -137,6 +146,8 @@ class Exchange:
             for name in rule.remembers():
                 if name not in sent.remembered:
                     raise BezoarError(f"remembered: {rule.name} needs {name!r}, found nothing")
+        if sent.false is not None:
+            sent.false.check(self.networks)
 
 
 def one_by_one(
@@ -158,7 +169,9 @@ def one_by_one(
 
 def exchange_once(rule: Aggregator, messages: Tensor, network: Network) -> Tensor:
     """A rule applied to messages ``[..., W, D]`` at every agent of one network."""
-    if messages.ndim < 2 or messages.shape[-2] != network.agents:
+    if not isinstance(messages, Tensor):
+        raise BezoarError(f"messages: expected a tensor, found {type(messages).__name__}")
+    if messages.ndim < 2 or messages.shape[-2] != network.agents or messages.shape[-1] == 0:
         raise BezoarError(
             f"messages: expected shape [..., {network.agents}, D], found {list(messages.shape)}"
         )

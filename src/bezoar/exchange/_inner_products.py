@@ -95,7 +95,8 @@ def inner_products(inputs: Inputs, tuning: Tuning = DEFAULT) -> Tensor:
     Returns:
         ``[n, m, m]`` float64; rows and columns of inputs that are not finite are not finite.
     """
-    length, dtype = inputs.shape[-1], inputs.dtype
+    length = inputs.shape[-1]
+    dtype = inputs.dtype if inputs.dtype in TOO_CLOSE else torch.float32
     products = _by_neighbourhood(inputs, None, dtype, tuning)
     if not bool(torch.isfinite(products.diagonal(dim1=-2, dim2=-1)).all()):
         # The reference itself may be at fault: choose among the finite ones.
@@ -172,7 +173,9 @@ def product_type(messages: Tensor, tuning: Tuning) -> torch.dtype:
 
     Over long messages errors of float32 products average out, and float64 takes twice as long.
     """
-    return torch.float64 if messages.shape[-1] <= tuning.long else messages.dtype
+    if messages.shape[-1] <= tuning.long or messages.dtype == torch.float64:
+        return torch.float64
+    return torch.float32
 
 
 def too_close(products: Tensor, dtype: torch.dtype, present: Tensor | None = None) -> Tensor:

@@ -24,6 +24,8 @@ def aggregate_at(
     remembered: Mapping[str, Tensor],
 ) -> Tensor:
     """Do what :meth:`bezoar.aggregators.Aggregator.at` says, by the code for sparse networks."""
+    if not isinstance(inputs, Tensor):
+        raise BezoarError(f"inputs: expected a tensor, found {type(inputs).__name__}")
     if inputs.ndim != 2 or len(inputs) == 0 or not inputs.is_floating_point():
         raise BezoarError(
             f"inputs: expected floating point of shape [m, D], found {inputs.dtype} of shape "
@@ -97,7 +99,7 @@ def _estimate(rule: Aggregator, found: int | None, inputs: int) -> int:
     if inputs < rule.inputs_needed(found):
         raise BezoarError(
             f"aggregator {rule.name}: impossible with {inputs} inputs of which {found} are taken "
-            f"for poisoned: it {rule.keeps}"
+            f"for poisoned: the rule {rule.keeps}"
         )
     return found
 

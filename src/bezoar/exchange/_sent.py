@@ -1,10 +1,14 @@
 """What is sent in one exchange."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import torch
 from torch import Tensor
+
+from bezoar._errors import BezoarError
+from bezoar.networks import Network
 
 
 @dataclass(frozen=True)
@@ -28,6 +32,23 @@ class FalseMessages:
     def __post_init__(self) -> None:
         if len({len(part) for part in (self.runs, self.senders, self.receivers, self.rows)}) != 1:
             raise ValueError("runs, senders, receivers and rows must have one entry a link")
+
+    def check(self, networks: Sequence[Network]) -> None:
+        """Refuse messages to agents that are not the sender's neighbours; one network a run."""
+        for run in self.runs.unique().tolist():
+            here = self.runs == run
+            senders, receivers = (
+                np.array(part[here].tolist()) for part in (self.senders, self.receivers)
+            )
+            edges = networks[run].adjacency.tocoo()
+            agents = networks[run].agents
+            linked = np.isin(senders * agents + receivers, edges.row * agents + edges.col)
+            if not linked.all():
+                sender, receiver = senders[~linked][0], receivers[~linked][0]
+                raise BezoarError(
+                    f"false messages: agent {sender} sends to agent {receiver}, which is not its "
+                    f"neighbour in run {run}"
+                )
 
     @classmethod
     def together(cls, several: "list[FalseMessages]") -> "FalseMessages | None":

@@ -65,7 +65,8 @@ class SparseExchange:
         rule: the rule.
         agents: the number of agents in the network.
         parts: their inputs, those with as many and the same estimate together.
-        layer: where the output layer lies in a message, if the rule is not told.
+        layer: where the output layer lies in a message; if it is given, the rule's own ``head`` is
+            not used.
         tuning: how the work is cut up.
     """
 
@@ -142,7 +143,7 @@ class SparseExchange:
         rows = piece.rows()
         replaced = piece.false_slots(sent.false)
         if replaced is not None:
-            inputs = inputs.clone()
+            inputs = inputs.clone(memory_format=torch.contiguous_format)
             lied = inputs.view(-1)[replaced[0]]
             inputs.view(-1)[replaced[0]] = 0
         table = sent.messages.view(-1, length)
@@ -276,6 +277,8 @@ def neighbourhood(
     if remembered:
         more = (0, len(remembered))
         mask, mixing, index = pad(mask, more), pad(mixing, more), pad(index, more)
+        if finite.shape[-1] < mask.shape[-1]:  # nothing was looked at
+            finite = pad(finite, more, value=True)
     return Neighbourhood(
         mask=mask,
         finite=finite,

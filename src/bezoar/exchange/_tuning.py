@@ -20,7 +20,7 @@ class Tuning:
         matrix_bytes: matrices of neighbourhoods held at a time on a dense network.
         columns: coordinates multiplied at a time.
         long: messages beyond this length are cut into pieces of this length. Pieces are added up
-            in order, so that results do not depend on who computes them.
+            in order, so that results do not depend on the threads.
     """
 
     dense_advantage: float = 16

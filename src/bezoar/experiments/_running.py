@@ -165,7 +165,9 @@ def shared_by(spec: RunSpec) -> Hashable:
 
 def cost_of(spec: RunSpec) -> Cost:
     """What a run of the spec takes."""
-    return SoftmaxTask.cost(data.load(spec.dataset), network_of(spec).agents, spec.dtype)
+    run = _run(spec, network_of(spec))
+    remembered = len(run.optimizer.remembers) + bool(run.aggregator.remembers())
+    return SoftmaxTask.cost(data.load(spec.dataset), run.network.agents, spec.dtype, remembered)
 
 
 def run_bytes(spec: RunSpec) -> int:

@@ -1,7 +1,7 @@
 """Networks that change from iteration to iteration."""
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,15 +14,23 @@ class NetworkOverTime:
     """A network for every iteration, always of the same agents, the same of them poisoned.
 
     Args:
-        networks: networks that are used in turn, the first of them in iteration 1; or a function
+        networks: a list of networks used in turn, the first of them in iteration 1; or a function
             of the iteration, counted from 1. The function must give the same network whenever it
             is asked for the same iteration.
         name: what it is called in tables and legends.
     """
 
     def __init__(
-        self, networks: Sequence[Network] | Callable[[int], Network], *, name: str = "over time"
+        self,
+        networks: list[Network] | tuple[Network, ...] | Callable[[int], Network],
+        *,
+        name: str = "over time",
     ) -> None:
+        if not callable(networks) and not isinstance(networks, list | tuple):
+            raise BezoarError(
+                "network: expected a Network, a list of them or a function of the iteration, "
+                f"found {networks!r}"
+            )
         self.name = name
         self._function = networks if callable(networks) else None
         self._turns = () if callable(networks) else tuple(networks)
@@ -44,9 +52,8 @@ class NetworkOverTime:
         return network
 
     def _get(self, iteration: int) -> Network:
-        if self._function is None:
-            return self._turns[(iteration - 1) % len(self._turns)]
-        network = self._function(iteration)
+        turn = self._turns[(iteration - 1) % len(self._turns)] if self._turns else None
+        network = self._function(iteration) if self._function else turn
         if not isinstance(network, Network):
             raise BezoarError(
                 f"network: expected a Network in iteration {iteration}, found {network!r}"

@@ -26,7 +26,7 @@ def opening(results: Sequence[Result], runs: Sequence[StoredRun], rules: Rules) 
         f"{_seeds([spec.seed for spec in specs])}: {_and(look['label'] for look in rules.looks)}.",
         "The baseline is the weighted mean with nobody poisoned." if baseline else "",
         f"Networks: {_distinct(str(spec.network) for spec in specs)}.",
-        f"Samples dealt out: {_distinct(str(spec.partition) for spec in specs)}.",
+        f"Partition: {_distinct(str(spec.partition) for spec in specs)}.",
         _when(runs),
         _where(runs),
     ]

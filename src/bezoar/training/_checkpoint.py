@@ -109,7 +109,9 @@ class Checkpoint:
                     ],
                     tuple(json.loads(metadata["subject"])),
                 )
-        except (SafetensorError, LookupError, json.JSONDecodeError) as error:
+        except CheckpointError:
+            raise
+        except (SafetensorError, LookupError, ValueError) as error:
             raise CheckpointError(f"checkpoint: {path} is damaged: {error}") from None
 
     def check(self, subject: Sequence[str], state: State) -> None:

@@ -80,7 +80,9 @@ class Engine:
 
     def start(self) -> State:
         """The common starting point."""
-        return State(0, self.task.start() | self.local_updates.start(self.task))
+        tensors = self.task.start()
+        tensors |= self.local_updates.start(tensors["models"])
+        return State(0, {name: tensor.contiguous() for name, tensor in tensors.items()})
 
     def step(self, state: State, observe: Observer | None = None) -> State:
         """One iteration of Algorithm 1. The memory of ``state`` is used again."""
@@ -108,7 +110,7 @@ class Engine:
         models = state.models
         out = self._memory(state) if self._exchanges.remember else models
         share = "shares" in self.meter.needs and self._is_measured(k)
-        _, self._shares = self._exchanges.at(k)(sent, share, out.flatten(2))
+        _, self._shares = self._exchanges.at(k)(sent, share, out.view(*out.shape[:2], -1))
         if out is not models:
             self._free.append(models)
         return out
@@ -163,7 +165,11 @@ class Engine:
         for name, tensor in state.tensors.items():
             # Into fresh memory: how a file's content is aligned could decide last bits.
             tensor.copy_(start.state.tensors[name])
-        return State(start.state.iteration, state.tensors), list(start.measured)
+        measured = [
+            (iteration, {name: value.to(self.task.device) for name, value in values.items()})
+            for iteration, values in start.measured
+        ]
+        return State(start.state.iteration, state.tensors), measured
 
     def _memory(self, state: State) -> Tensor:
         """Memory like the models that nobody needs any more."""

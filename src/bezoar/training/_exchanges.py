@@ -14,7 +14,7 @@ class Exchanges:
     """The exchange of every iteration, known by the value of its networks.
 
     Args:
-        task: the runs, and who computes.
+        task: the runs, and the threads that share the work.
         tuning: how exchanges are computed.
     """
 

@@ -14,7 +14,7 @@ class LocalUpdates:
     """What the runs' optimisers, step sizes and weight decays make of gradients.
 
     Args:
-        task: the runs, and who computes.
+        task: the runs, and the threads that share the work.
         iterations: the number of iterations, ``K``.
     """
 
@@ -22,9 +22,9 @@ class LocalUpdates:
         self._runs, self._workers, self._iterations = task.runs, task.workers, iterations
         self._names = tuple(dict.fromkeys(n for run in task.runs for n in run.optimizer.remembers))
 
-    def start(self, task: Task) -> dict[str, Tensor]:
+    def start(self, models: Tensor) -> dict[str, Tensor]:
         """What the optimisers remember, before the first iteration."""
-        return {name: torch.zeros_like(task.start()["models"]) for name in self._names}
+        return {name: torch.zeros_like(models) for name in self._names}
 
     def __call__(self, state: State, gradients: Tensor, iteration: int) -> Tensor:
         """The messages, in the memory of the gradients; what is remembered is brought forward."""

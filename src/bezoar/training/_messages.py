@@ -29,7 +29,14 @@ def false_messages(
             groups.setdefault((run.attack, run.network.at(iteration)), []).append(number)
     return FalseMessages.together(
         [
-            _of_group(attack, network, torch.tensor(numbers), messages, models, iteration)
+            _of_group(
+                attack,
+                network,
+                torch.tensor(numbers, device=messages.device),
+                messages,
+                models,
+                iteration,
+            )
             for (attack, network), numbers in groups.items()
         ]
     )
@@ -45,9 +52,10 @@ def _of_group(
 ) -> FalseMessages:
     """The false messages of runs with one attack on one network."""
     links = [(agent, to) for agent in network.poisoned for to in network.neighbours(agent)]
-    senders, receivers = (torch.tensor(ends) for ends in zip(*links, strict=True))
+    device = messages.device
+    senders, receivers = (torch.tensor(ends, device=device) for ends in zip(*links, strict=True))
     broadcast = bool(getattr(attack, "broadcast", False))
-    by_sender = torch.tensor(network.poisoned)
+    by_sender = torch.tensor(network.poisoned, device=device)
     seen = SeenMessages(
         iteration=iteration,
         network=network,
@@ -64,13 +72,14 @@ def _of_group(
             f"attack {attack.name}: expected messages of shape {list(expected)}, found "
             f"{list(values.shape)}"
         )
-    rows = torch.searchsorted(by_sender, senders) if broadcast else torch.arange(len(links))
-    offsets = torch.arange(len(runs)).unsqueeze(1) * len(seen.senders)
-    device = messages.device
+    rows = torch.arange(len(links), device=device)
+    if broadcast:
+        rows = torch.searchsorted(by_sender, senders)
+    offsets = torch.arange(len(runs), device=device).unsqueeze(1) * len(seen.senders)
     return FalseMessages(
         values.to(messages.dtype).flatten(0, 1),
-        runs.repeat_interleave(len(links)).to(device),
-        senders.repeat(len(runs)).to(device),
-        receivers.repeat(len(runs)).to(device),
-        (rows + offsets).flatten().to(device),
+        runs.repeat_interleave(len(links)),
+        senders.repeat(len(runs)),
+        receivers.repeat(len(runs)),
+        (rows + offsets).flatten(),
     )

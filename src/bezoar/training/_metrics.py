@@ -271,8 +271,12 @@ class Meter:
         self.needs = frozenset(need for metric in self.metrics for need in metric.needs)
         tests: frozenset[Need] = frozenset({"average test", "agent tests"})
         if not task.tests and self.needs & tests:
-            tested = sorted(m.name for m in METRICS.values() if m.needs & tests)
-            raise BezoarError(f"metrics: {', '.join(tested)} need a dataset to test on")
+            tested = [metric.name for metric in self.metrics if metric.needs & tests]
+            allowed = [metric.name for metric in _ALL if not metric.needs & tests]
+            raise BezoarError(
+                f"metrics: {', '.join(tested)} cannot be measured on this task, which has no test "
+                f"set; allowed: {', '.join(allowed)}"
+            )
         self._task = task
         masks = [run.network.poisoned_mask.tolist() for run in runs]
         self._regular = ~torch.tensor(masks, device=task.device)

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
+from threading import Lock
 
 import numpy as np
 import torch
@@ -67,16 +68,24 @@ class SoftmaxTask(Task):
             self.model, dataset, partition, self.runs, self.dtype, self.device, workers
         )
         self._test: _TestSet | None = None
+        self._one_at_a_time = Lock()
         self._gaps: dict[tuple[int, ...], float] = {}
 
     @staticmethod
-    def cost(dataset: Dataset, agents: int, dtype: str) -> Cost:
-        """What a run takes: models, gradients, and the labels' part of gradients."""
+    def cost(dataset: Dataset, agents: int, dtype: str, remembered: int = 0) -> Cost:
+        """What a run takes: models, gradients, and the labels' part of gradients.
+
+        Args:
+            dataset: the samples.
+            agents: the number of agents.
+            dtype: ``"float32"`` or ``"float64"``.
+            remembered: how many tensors like the models its optimiser and rule remember.
+        """
         model = SoftmaxRegression(dataset.classes, dataset.features)
         slower = 2 if dtype == "float64" else 1
         sample = 2 * model.classes * model.width * slower
         return Cost(
-            bytes=4 * DTYPES[dtype].itemsize * agents * model.classes * model.width,
+            bytes=(4 + remembered) * DTYPES[dtype].itemsize * agents * model.classes * model.width,
             step=2 * sample * len(dataset.train),  # scores, then gradients
             test=sample * len(dataset.test),
         )
@@ -96,8 +105,9 @@ class SoftmaxTask(Task):
         return True
 
     def test(self, models: Tensor, loss: bool = False) -> tuple[Tensor, Tensor]:
-        if self._test is None:
-            self._test = _TestSet(self.dataset, self.model, self.dtype, self.device)
+        with self._one_at_a_time:
+            if self._test is None:
+                self._test = _TestSet(self.dataset, self.model, self.dtype, self.device)
         return self._test.evaluate(models, loss)
 
     @property
@@ -145,10 +155,13 @@ class SoftmaxTask(Task):
 
     def identity(self) -> str:
         digest = hashlib.sha256()
-        for part in (self.dataset.train, self.dataset.train_labels, self.partition.order):
+        data, partition = self.dataset, self.partition
+        for part in (data.train, data.train_labels, data.test, data.test_labels):
             digest.update(np.ascontiguousarray(part).data)
-        digest.update(self.partition.offsets.data)
-        return f"softmax regression on {self.dataset.name}, partition {digest.hexdigest()}"
+        for part in (partition.order, partition.offsets):
+            digest.update(np.ascontiguousarray(part).data)
+        way = type(self._way).__name__
+        return f"softmax regression on {data.name}, {way}, data and partition {digest.hexdigest()}"
 
 
 class _TestSet:

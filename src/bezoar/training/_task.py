@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 
 import torch
 from torch import Tensor
@@ -87,7 +88,7 @@ class Task(ABC):
         return False
 
     def test(self, models: Tensor, loss: bool = False) -> tuple[Tensor, Tensor]:
-        """Accuracy and mean cross-entropy on the test set.
+        """Accuracy and mean cross-entropy on the test set. Several threads call it at once.
 
         Args:
             models: ``[n, …]``.
@@ -134,8 +135,9 @@ def check_runs(runs: Sequence[Run]) -> None:
     for run in runs:
         for network in run.network.turns:
             run.aggregator.check(network)
-        if not run.weight_decay >= 0:
-            raise BezoarError(f"weight_decay: expected 0 or more, found {run.weight_decay}")
+        decay = run.weight_decay
+        if isinstance(decay, bool) or not isinstance(decay, int | float) or not 0 <= decay < inf:
+            raise BezoarError(f"weight_decay: expected 0 or more, found {decay!r}")
 
 
 def check_device(name: str) -> torch.device:
