@@ -25,7 +25,14 @@ if TYPE_CHECKING:
     )
     from bezoar.experiments._paper_claims import CLAIMS
     from bezoar.experiments._provenance import provenance
-    from bezoar.experiments._running import network_of, partition_of, run, run_all
+    from bezoar.experiments._running import (
+        network_of,
+        network_of_run,
+        partition_of,
+        run,
+        run_all,
+        spec_of,
+    )
     from bezoar.experiments._spec import Choice, RunSpec
     from bezoar.experiments._store import (
         BrokenRunError,
@@ -100,6 +107,7 @@ __all__ = [
     "judge_all",
     "learning_errors",
     "network_of",
+    "network_of_run",
     "partition_of",
     "plan_sweep",
     "provenance",
@@ -108,6 +116,7 @@ __all__ = [
     "run",
     "run_all",
     "run_key",
+    "spec_of",
     "sweep",
     "theorem_networks",
     "theorem_study",
@@ -136,7 +145,7 @@ _HOMES = {
     ),
     "_paper_claims": ("CLAIMS",),
     "_provenance": ("provenance",),
-    "_running": ("network_of", "partition_of", "run", "run_all"),
+    "_running": ("network_of", "network_of_run", "partition_of", "run", "run_all", "spec_of"),
     "_spec": ("Choice", "RunSpec"),
     "_store": (
         "BrokenRunError",

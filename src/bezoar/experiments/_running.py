@@ -12,6 +12,7 @@ from bezoar import aggregators, attacks, data, networks, training
 from bezoar._errors import BezoarError
 from bezoar._seeds import Purpose, generator
 from bezoar.experiments._spec import Choice, RunSpec
+from bezoar.experiments._stored_run import StoredRun
 from bezoar.networks import Network
 from bezoar.training import Checkpoint, Cost, Engine, History, Run, SoftmaxTask, Workers
 
@@ -253,3 +254,13 @@ def _make(create: Callable[..., Any], choice: Choice) -> Any:
         return create(choice.name, **choice.options)
     except TypeError as error:
         raise BezoarError(f"{choice}: {error}") from error
+
+
+def spec_of(run: StoredRun) -> RunSpec:
+    """The spec of a finished run."""
+    return run.spec
+
+
+def network_of_run(run: StoredRun) -> Network:
+    """The network that a finished run was trained on."""
+    return network_of(run.spec)
