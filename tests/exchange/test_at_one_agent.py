@@ -317,7 +317,8 @@ def test_an_estimate_is_a_number_from_0(name, found):
 def test_an_estimate_that_leaves_nothing_is_refused(name, most):
     rule = aggregators.create(name)
     assert rule.at(FOUR, mixing=EQUAL, estimate=most).shape == (20,)
-    match = rf"{name}: impossible with 4 inputs of which {most + 1} are taken for poisoned: it .+"
+    taken = rf"impossible with 4 inputs of which {most + 1} are taken for poisoned"
+    match = rf"aggregator {name}: {taken}: the rule .+"
     refused(rule, FOUR, match, mixing=EQUAL, estimate=most + 1)
 
 

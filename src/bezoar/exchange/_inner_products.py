@@ -12,6 +12,7 @@ from typing import Protocol
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from bezoar._workspace import workspace
 from bezoar.aggregators import pairwise
@@ -26,6 +27,10 @@ TOO_CLOSE = {torch.float32: 1e-3, torch.float64: 1e-11}
 
 #: Coordinates of float32 messages that are multiplied in float32 and then added up in float64.
 NARROW_COLUMNS = 2048
+
+#: Columns are multiplied in multiples of this many, so that every row begins at 64 bytes. On some
+#: processors a product's last bits depend on where in memory its rows begin.
+ALIGNED = 16
 
 
 class Inputs(Protocol):
@@ -273,6 +278,8 @@ def _of_runs(rows: Sequence[Tensor], reference: Tensor, dtype: torch.dtype, widt
 
 def _add_products(sums: Tensor, block: Tensor) -> None:
     """Add ``block @ blockᵀ`` to float64 sums."""
+    if block.shape[-1] % ALIGNED:
+        block = pad(block, (0, -block.shape[-1] % ALIGNED))
     if block.dtype == torch.float64:
         sums.baddbmm_(block, block.mT)
     else:
