@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -106,15 +107,15 @@ class DenseExchange:
     ) -> Callable[[Neighbourhoods, Tensor], Tensor]:
         """What gives the weights ``[runs, agents, m]`` at some of the group's agents."""
         if group.reads == "nothing":
-            return lambda here, slots: group.weights(
-                neighbourhood(here, here.mask, group.remembered)
-            )
+            return lambda here, slots: group.constant_weights
         if group.reads == "gram":
             assert products is not None
             found = products[group.index]
             finite = torch.isfinite(found.diagonal(dim1=-2, dim2=-1))
-            blurred = too_close(found, product_type(table.rows[0], self._tuning))
-            any_blurred = bool(blurred.any())
+            dtype = product_type(table.rows[0], self._tuning)
+            # Products in a wider type than the messages' are as exact as the messages are.
+            widened = dtype != table.rows[0].dtype
+            any_blurred = not widened and bool(too_close(found, dtype).any())
 
             def by_gram(here: Neighbourhoods, slots: Tensor) -> Tensor:
                 gram = _at_pairs(found, slots)
@@ -140,6 +141,9 @@ class DenseExchange:
 
     def _finite(self, rows: Sequence[Tensor]) -> Tensor:
         """``[runs, n]`` which messages ``[n, D]`` of each run are free of NaN and infinity."""
+
+        if rows[0].shape[-1] <= self._tuning.long:
+            return torch.isfinite(torch.stack([each.sum(-1) for each in rows]))
 
         def add_up(piece: tuple[int, slice]) -> Tensor:
             run, span = piece
@@ -180,11 +184,12 @@ class DenseExchange:
             gram[run, agent] = closer
 
     def _combine(self, matrices: Tensor, table: "_Table", models: Tensor) -> None:
-        def multiply(piece: tuple[slice, slice]) -> None:
+        def multiply(piece: tuple[slice, slice]) -> Tensor:
             places, span = piece
             first = self._runs[places.start]
             out = models[first : first + places.stop - places.start, :, span]
             torch.bmm(matrices[places], table.stacked(places)[:, :, span], out=out)
+            return out[:, 0].sum(-1)
 
         size = table.rows[0].numel() * models.element_size()
         some = max(1, 2 * self._tuning.block_bytes // size)
@@ -194,12 +199,17 @@ class DenseExchange:
             for places in self._stretches
             for start in range(places.start, places.stop, some)
         ]
-        list(self._map(multiply, pieces))
+        sums = list(self._map(multiply, pieces))
         # A value that is not finite reaches every row of the product, even with weight zero.
-        whole = torch.isfinite(models[self._runs, 0].sum(-1))
-        if bool(whole.all()):
+        if bool(torch.isfinite(torch.cat(sums)).all()):
             return
-        for place in (~whole).nonzero().flatten().tolist():
+        reached = {
+            place
+            for (places, _), found in zip(pieces, sums, strict=True)
+            for place, finite in enumerate(torch.isfinite(found).tolist(), start=places.start)
+            if not finite
+        }
+        for place in reached:
             models[self._runs[place]] = combine_carefully(matrices[place], table.rows[place])
 
 
@@ -228,6 +238,12 @@ class _Group:
     def remembered(self) -> tuple[str, ...]:
         """What all the rules remember."""
         return self.rules[0][1].remembers()
+
+    @cached_property
+    def constant_weights(self) -> Tensor:
+        """``[runs, agents, m]`` the weights of rules that read nothing of the messages."""
+        here = self.neighbourhoods
+        return self.weights(neighbourhood(here, here.mask, self.remembered))
 
     def weights(self, neighbourhood: Neighbourhood) -> Tensor:
         """``[runs, agents, m]`` what each rule makes of its runs."""

@@ -50,6 +50,8 @@ class NetworkOutputLayers:
             known.flatten(1).gather(1, places.flatten(1)).view(places.shape).sum(2)
             for known in (self.raw, self.centred)
         )
+        if self.layers.dtype != torch.float64:
+            return raw, centred  # in a wider type than the layers' they are exact enough
         again = too_close(centred, torch.float64, self.present).any(-1)
         if bool(again.any()):
             # These are far from the common reference and need one of their own.
