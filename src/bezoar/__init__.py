@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         training,
     )
     from bezoar._errors import BezoarError
+    from bezoar._parts import register
     from bezoar.experiments import run
     from bezoar.networks import Network
 
@@ -38,6 +39,7 @@ __all__ = [
     "experiments",
     "models",
     "networks",
+    "register",
     "report",
     "run",
     "theory",
@@ -47,6 +49,7 @@ __all__ = [
 _HOMES = {
     "BezoarError": "bezoar._errors",
     "Network": "bezoar.networks",
+    "register": "bezoar._parts",
     "run": "bezoar.experiments",
 }
 

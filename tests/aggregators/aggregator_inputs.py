@@ -42,7 +42,7 @@ class Case:
 
     def fit(self, network):
         """``network`` with so many fewer poisoned agents that the rule is possible."""
-        estimate = self.options.get("estimate", "true")
+        estimate = self.options.get("estimate", "exact")
         while not reference.is_possible(self.name, network, estimate):
             assert network.poisoned, f"{self} is impossible on {network} whoever is poisoned"
             network = network.with_poisoned(network.poisoned[:-1])
@@ -50,7 +50,7 @@ class Case:
 
     def possible_on(self, *networks):
         """Those of the networks on which the rule is possible."""
-        estimate = self.options.get("estimate", "true")
+        estimate = self.options.get("estimate", "exact")
         found = [net for net in networks if reference.is_possible(self.name, net, estimate)]
         assert found
         return found

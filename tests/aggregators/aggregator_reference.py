@@ -33,14 +33,14 @@ def mixing_matrix(network, kind="metropolis"):
     return matrix
 
 
-def estimates(network, estimate="true"):
+def estimates(network, estimate="exact"):
     counts = [sum(v in network.poisoned for v in vs) for vs in closed_neighbourhoods(network)]
-    if estimate == "true":
+    if estimate == "exact":
         return counts
     return [max(counts) if estimate == "max" else estimate] * network.agents
 
 
-def is_possible(name, network, estimate="true"):
+def is_possible(name, network, estimate="exact"):
     for agents, q in zip(closed_neighbourhoods(network), estimates(network, estimate), strict=True):
         if name == "trimmed_mean" and len(agents) <= 2 * q:
             return False
@@ -56,7 +56,7 @@ def aggregate(name, messages, network, *, absent=(), **options):
     """
     messages = np.asarray(messages, dtype=np.float64)
     mixing = mixing_matrix(network, options.pop("mixing", "metropolis"))
-    qs = estimates(network, options.pop("estimate", "true"))
+    qs = estimates(network, options.pop("estimate", "exact"))
     models = np.full(messages.shape, np.nan)
     weights = np.zeros((network.agents, network.agents))
     for w, agents in enumerate(closed_neighbourhoods(network)):

@@ -123,7 +123,7 @@ def test_wrong_options_name_the_option_and_what_was_found(name, options, told):
 
 
 def test_true_is_a_word_in_documents_and_no_number():
-    assert aggregators.create("krum", estimate=True) == aggregators.Krum(estimate="true")
+    assert aggregators.create("krum", estimate=True) == aggregators.Krum(estimate="exact")
     with pytest.raises(BezoarError, match=r"estimate: .*found True"):
         aggregators.Krum(estimate=True)
 

@@ -6,7 +6,7 @@ from bezoar import aggregators
 from bezoar.exchange import Exchange, Sent, Tuning
 
 
-def every_rule(threshold=1.0, head=None, estimate="true", trimmed=None):
+def every_rule(threshold=1.0, head=None, estimate="exact", trimmed=None):
     """Every rule, and some of them with options that change what they compute.
 
     Args:
@@ -76,7 +76,7 @@ class Seen:
 
     def estimate(self, rule, agent):
         """How many of its inputs the agent takes for poisoned."""
-        option = getattr(rule, "estimate", "true")
+        option = getattr(rule, "estimate", "exact")
         return {"true": self._poisoned[agent], "max": max(self._poisoned)}.get(option, option)
 
     def at(self, rule, agent, senders=None):

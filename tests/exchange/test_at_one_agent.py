@@ -297,7 +297,7 @@ def test_rules_with_mixing_weights_need_them(name):
 
 
 @pytest.mark.parametrize("name", ["trimmed_mean", "faba", "ios", "krum"])
-@pytest.mark.parametrize("option", ["true", "max"])
+@pytest.mark.parametrize("option", ["exact", "max"])
 def test_rules_with_an_estimate_need_it(name, option):
     rule = aggregators.create(name, estimate=option)
     match = rf"estimate: {name} needs the number of inputs .*; found nothing"

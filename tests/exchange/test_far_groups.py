@@ -79,7 +79,7 @@ def agree(rules, network, messages, previous=None):
             assert apart <= CLOSE * spread, (rule, agent, float(apart / spread))
 
 
-def rules_at(spread, head=None, estimate="true"):
+def rules_at(spread, head=None, estimate="exact"):
     """Every rule, with clipping that is felt within a group."""
     return every_rule(spread / 2, head, estimate)
 
@@ -99,7 +99,7 @@ def test_two_groups_of_numbers_in_the_output_layer(spread):
     agree([aggregators.LFighter(head=(2, 1))], cliques(2), messages)
 
 
-@pytest.mark.parametrize("estimate", ["true", "max"])
+@pytest.mark.parametrize("estimate", ["exact", "max"])
 @pytest.mark.parametrize("spread", SPREADS)
 def test_two_groups_in_fifty_dimensions(spread, estimate):
     rng = np.random.default_rng(1)

@@ -42,7 +42,7 @@ class VariantLoop(Loop):
         honest = [self.vector(self.local_update(w, iteration)) for w in range(len(before))]
         option = dict(self.run.aggregator.__dict__)
         mixing = mixing_matrix(network, option.pop("mixing", "metropolis"))
-        taken_for_poisoned = estimates(network, option.pop("estimate", "true"))
+        taken_for_poisoned = estimates(network, option.pop("estimate", "exact"))
         self.weights = np.zeros((len(before), len(before)))
         models = []
         for w, senders in enumerate(closed_neighbourhoods(network)):

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from bezoar import _registry
+from bezoar import _options
 from bezoar.aggregators._centered_clipping import CenteredClipping
 from bezoar.aggregators._clipped_gossip import ClippedGossip
 from bezoar.aggregators._estimate import Estimate, estimates
@@ -74,4 +74,4 @@ __all__ = [
 
 def create(name: str, **options: Any) -> Aggregator:
     """The aggregator called ``name``, made with the given options."""
-    return _registry.create("aggregator", name, AGGREGATORS, options)
+    return _options.create("aggregator", name, AGGREGATORS, options)

@@ -6,7 +6,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from bezoar._errors import BezoarError
+from bezoar._options import AtLeastOne, Positive
 from bezoar.aggregators._neighbourhood import Neighbourhood
 from bezoar.aggregators._rule import WeightedAggregator, one_hot
 
@@ -29,19 +29,12 @@ class CenteredClipping(WeightedAggregator):
             the paper's authors. Before the first exchange that is the starting model.
     """
 
-    threshold: float = THRESHOLD
-    steps: int = 1
+    threshold: Positive = THRESHOLD
+    steps: AtLeastOne = 1
     memory: bool = False
 
     name: ClassVar[str] = "centered_clipping"
     label: ClassVar[str] = "CC"
-
-    def __post_init__(self) -> None:
-        check_threshold(self.threshold)
-        if not isinstance(self.steps, int) or isinstance(self.steps, bool) or self.steps < 1:
-            raise BezoarError(f"steps: expected an integer of at least 1, found {self.steps!r}")
-        if not isinstance(self.memory, bool):
-            raise BezoarError(f"memory: expected true or false, found {self.memory!r}")
 
     def remembers(self) -> tuple[str, ...]:
         return ("previous_output",) if self.memory else ()
@@ -72,9 +65,3 @@ def clipping_factor(
     finite = neighbourhood.finite
     usable = finite & neighbourhood.mask & finite[..., start : start + 1]
     return factor.masked_fill_(~usable, 0)
-
-
-def check_threshold(threshold: float) -> None:
-    """Refuse a value that is not a clipping threshold."""
-    if isinstance(threshold, bool) or not isinstance(threshold, int | float) or not threshold > 0:
-        raise BezoarError(f"threshold: expected a positive number, found {threshold!r}")

@@ -5,11 +5,11 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from bezoar._registry import choose
-from bezoar.aggregators._centered_clipping import THRESHOLD, check_threshold, clipping_factor
+from bezoar._options import Positive
+from bezoar.aggregators._centered_clipping import THRESHOLD, clipping_factor
 from bezoar.aggregators._neighbourhood import Neighbourhood
 from bezoar.aggregators._rule import WeightedAggregator, one_hot
-from bezoar.networks import MIXINGS
+from bezoar.networks import Mixing
 
 
 @dataclass(frozen=True)
@@ -23,15 +23,11 @@ class ClippedGossip(WeightedAggregator):
         mixing: the mixing matrix, ``"metropolis"`` or ``"equal"``.
     """
 
-    threshold: float = THRESHOLD
-    mixing: str = "metropolis"
+    threshold: Positive = THRESHOLD
+    mixing: Mixing = "metropolis"
 
     name: ClassVar[str] = "clipped_gossip"
     label: ClassVar[str] = "CG"
-
-    def __post_init__(self) -> None:
-        check_threshold(self.threshold)
-        choose("mixing", self.mixing, MIXINGS)
 
     def weights(self, neighbourhood: Neighbourhood) -> Tensor:
         own = one_hot(neighbourhood.finite, 0)

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from bezoar.aggregators._estimate import Estimate, check_estimate
+from bezoar.aggregators._estimate import Estimate
 from bezoar.aggregators._neighbourhood import Neighbourhood, normalised
 from bezoar.aggregators._rule import WeightedAggregator
 
@@ -20,16 +20,13 @@ class FABA(WeightedAggregator):
     and go first; the output is NaN only where more of them come in than are dropped.
 
     Args:
-        estimate: the number of poisoned inputs ``Q_w``: ``"true"``, ``"max"`` or a number for all.
+        estimate: the number of poisoned inputs ``Q_w``: ``"exact"``, ``"max"`` or a number for all.
     """
 
-    estimate: Estimate = "true"
+    estimate: Estimate = "exact"
 
     name: ClassVar[str] = "faba"
     label: ClassVar[str] = "FABA"
-
-    def __post_init__(self) -> None:
-        check_estimate(self.estimate)
 
     def inputs_needed(self, estimate: Any) -> Any:
         return estimate + 1

@@ -5,12 +5,11 @@ from typing import Any, ClassVar
 
 from torch import Tensor
 
-from bezoar._registry import choose
-from bezoar.aggregators._estimate import Estimate, check_estimate
+from bezoar.aggregators._estimate import Estimate
 from bezoar.aggregators._faba import drop_farthest
 from bezoar.aggregators._neighbourhood import Neighbourhood
 from bezoar.aggregators._rule import WeightedAggregator
-from bezoar.networks import MIXINGS
+from bezoar.networks import Mixing
 
 
 @dataclass(frozen=True)
@@ -22,20 +21,16 @@ class IOS(WeightedAggregator):
 
     Args:
         mixing: the mixing matrix, ``"metropolis"`` or ``"equal"``.
-        estimate: the number of poisoned inputs ``Q_w``: ``"true"``, ``"max"`` or a number for all.
+        estimate: the number of poisoned inputs ``Q_w``: ``"exact"``, ``"max"`` or a number for all.
         keep_own: never drop the own model, as in the original; the variant studied here may.
     """
 
-    mixing: str = "metropolis"
-    estimate: Estimate = "true"
+    mixing: Mixing = "metropolis"
+    estimate: Estimate = "exact"
     keep_own: bool = False
 
     name: ClassVar[str] = "ios"
     label: ClassVar[str] = "IOS"
-
-    def __post_init__(self) -> None:
-        choose("mixing", self.mixing, MIXINGS)
-        check_estimate(self.estimate)
 
     def inputs_needed(self, estimate: Any) -> Any:
         return estimate + 1

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from bezoar.aggregators._estimate import Estimate, check_estimate
+from bezoar.aggregators._estimate import Estimate
 from bezoar.aggregators._neighbourhood import Neighbourhood
 from bezoar.aggregators._rule import WeightedAggregator
 
@@ -20,16 +20,13 @@ class Krum(WeightedAggregator):
     finite are never returned unless there is nothing else.
 
     Args:
-        estimate: the number of poisoned inputs ``Q_w``: ``"true"``, ``"max"`` or a number for all.
+        estimate: the number of poisoned inputs ``Q_w``: ``"exact"``, ``"max"`` or a number for all.
     """
 
-    estimate: Estimate = "true"
+    estimate: Estimate = "exact"
 
     name: ClassVar[str] = "krum"
     label: ClassVar[str] = "Krum"
-
-    def __post_init__(self) -> None:
-        check_estimate(self.estimate)
 
     def inputs_needed(self, estimate: Any) -> Any:
         return estimate + 1

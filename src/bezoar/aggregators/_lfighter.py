@@ -2,12 +2,13 @@
 
 from dataclasses import dataclass
 from functools import cache
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import torch
+from pydantic import Field
 from torch import Tensor
 
-from bezoar._errors import BezoarError
+from bezoar._options import AtLeastOne
 from bezoar.aggregators._neighbourhood import TIE, Neighbourhood, normalised, pairwise
 from bezoar.aggregators._output_layer import OutputLayer
 from bezoar.aggregators._rule import WeightedAggregator
@@ -35,21 +36,11 @@ class LFighter(WeightedAggregator):
             of a message, one row a class. In training the model knows it.
     """
 
-    head: tuple[int, int] | None = None
+    head: tuple[Annotated[int, Field(ge=2)], AtLeastOne] | None = None
 
     name: ClassVar[str] = "lfighter"
     label: ClassVar[str] = "LFighter"
     reads: ClassVar[str] = "output_layer"
-
-    def __post_init__(self) -> None:
-        if self.head is None:
-            return
-        shape = tuple(self.head) if isinstance(self.head, tuple | list) else ()
-        if len(shape) != 2 or not all(isinstance(n, int) and n > 0 for n in shape) or shape[0] < 2:
-            raise BezoarError(
-                f"head: expected (classes, features) with at least 2 classes, found {self.head!r}"
-            )
-        object.__setattr__(self, "head", shape)
 
     def output_layer(self) -> OutputLayer | None:
         return None if self.head is None else OutputLayer(*self.head)

@@ -7,7 +7,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from bezoar._errors import BezoarError
+from bezoar._options import AtLeastOne, Positive
 from bezoar.aggregators._neighbourhood import Neighbourhood, normalised
 from bezoar.aggregators._rule import WeightedAggregator
 
@@ -49,22 +49,12 @@ class RFA(WeightedAggregator):
         iterations: and at the latest after so many steps.
     """
 
-    smoothing: float = 1e-6
-    tolerance: float = 1e-5
-    iterations: int = 1000
+    smoothing: Positive = 1e-6
+    tolerance: Positive = 1e-5
+    iterations: AtLeastOne = 1000
 
     name: ClassVar[str] = "rfa"
     label: ClassVar[str] = "RFA"
-
-    def __post_init__(self) -> None:
-        for field in ("smoothing", "tolerance"):
-            found = getattr(self, field)
-            if not isinstance(found, int | float) or not found > 0:
-                raise BezoarError(f"{field}: expected a positive number, found {found!r}")
-        if not isinstance(self.iterations, int) or self.iterations < 1:
-            raise BezoarError(
-                f"iterations: expected an integer of at least 1, found {self.iterations!r}"
-            )
 
     def weights(self, neighbourhood: Neighbourhood) -> Tensor:
         usable = neighbourhood.finite | (

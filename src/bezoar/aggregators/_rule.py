@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from bezoar._errors import BezoarError
-from bezoar.aggregators._estimate import Estimate, estimates
+from bezoar._options import Part
+from bezoar.aggregators._estimate import estimates
 from bezoar.aggregators._neighbourhood import Neighbourhood
 from bezoar.aggregators._output_layer import OutputLayer
 from bezoar.networks import Network
@@ -21,7 +22,7 @@ from bezoar.networks import Network
 REMEMBERED = ("previous_output", "model_before_step")
 
 
-class Aggregator:
+class Aggregator(Part):
     """A rule by which every agent turns the models it has into its next model.
 
     A rule is a frozen dataclass whose fields are its options. Two options have a meaning of their
@@ -29,12 +30,10 @@ class Aggregator:
     poisoned inputs.
 
     Attributes:
-        name: the name for :func:`~bezoar.aggregators.create` and the command line.
         label: the paper's name, for legends.
         keeps: what the rule must keep when it drops inputs, for the error where it cannot.
     """
 
-    name: ClassVar[str] = ""
     label: ClassVar[str] = ""
     keeps: ClassVar[str] = "must keep at least one"
 
@@ -80,9 +79,9 @@ class Aggregator:
 
         return aggregate_at(self, inputs, mixing, estimate, senders, remembered or {})
 
-    def wiring(self) -> tuple[str, Estimate]:
+    def wiring(self) -> tuple[str, str | int]:
         """The mixing matrix and the estimate of poisoned inputs that the rule works with."""
-        return getattr(self, "mixing", "metropolis"), getattr(self, "estimate", "true")
+        return getattr(self, "mixing", "metropolis"), getattr(self, "estimate", "exact")
 
     def remembers(self) -> tuple[str, ...]:
         """Which of :data:`REMEMBERED` the rule looks at; each is a slot after the inputs."""

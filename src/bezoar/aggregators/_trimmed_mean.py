@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from bezoar.aggregators._estimate import Estimate, check_estimate
+from bezoar.aggregators._estimate import Estimate
 from bezoar.aggregators._neighbourhood import normalised
 from bezoar.aggregators._rule import CoordinateAggregator
 
@@ -20,17 +20,14 @@ class TrimmedMean(CoordinateAggregator):
     come in than are dropped.
 
     Args:
-        estimate: the number of poisoned inputs ``Q_w``: ``"true"``, ``"max"`` or a number for all.
+        estimate: the number of poisoned inputs ``Q_w``: ``"exact"``, ``"max"`` or a number for all.
     """
 
-    estimate: Estimate = "true"
+    estimate: Estimate = "exact"
 
     name: ClassVar[str] = "trimmed_mean"
     label: ClassVar[str] = "TriMean"
     keeps: ClassVar[str] = "drops as many again on the other side and must keep one"
-
-    def __post_init__(self) -> None:
-        check_estimate(self.estimate)
 
     def inputs_needed(self, estimate: Any) -> Any:
         return 2 * estimate + 1

@@ -5,10 +5,9 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from bezoar._registry import choose
 from bezoar.aggregators._neighbourhood import Neighbourhood
 from bezoar.aggregators._rule import WeightedAggregator
-from bezoar.networks import MIXINGS
+from bezoar.networks import Mixing
 
 
 @dataclass(frozen=True)
@@ -21,14 +20,11 @@ class WeightedMean(WeightedAggregator):
         mixing: the doubly stochastic mixing matrix, ``"metropolis"`` or ``"equal"``.
     """
 
-    mixing: str = "metropolis"
+    mixing: Mixing = "metropolis"
 
     name: ClassVar[str] = "weighted_mean"
     label: ClassVar[str] = "WeiMean"
     reads: ClassVar[str] = "nothing"
-
-    def __post_init__(self) -> None:
-        choose("mixing", self.mixing, MIXINGS)
 
     def weights(self, neighbourhood: Neighbourhood) -> Tensor:
         return neighbourhood.mixing

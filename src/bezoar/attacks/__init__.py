@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from bezoar import _registry
+from bezoar import _options
 from bezoar.attacks._attack import Attack, Knowledge, OwnData, SeenMessages
 from bezoar.attacks._labels import (
     DynamicLabelFlip,
@@ -36,4 +36,4 @@ __all__ = [
 
 def create(name: str, **options: Any) -> Attack:
     """The attack called ``name``, made with the given options."""
-    return _registry.create("attack", name, ATTACKS, options)
+    return _options.create("attack", name, ATTACKS, options)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from bezoar._errors import BezoarError
+from bezoar._options import Part
 from bezoar.networks import Network
 
 Ints = NDArray[np.int64]
@@ -101,20 +102,18 @@ class SeenMessages:
 
 
 @dataclass(frozen=True)
-class Attack:
+class Attack(Part):
     """What poisoned agents do to their labels or to their messages.
 
     An attack is a frozen dataclass whose fields are its options. It overrides :meth:`on_labels`,
     or :meth:`on_scores` and sets ``dynamic``, or :meth:`on_messages` and sets ``lies``.
 
     Attributes:
-        name: the name for :func:`~bezoar.attacks.create` and the command line.
         knows: what the poisoned agents are assumed to know when they send.
         dynamic: whether labels follow the poisoned agent's current model.
         lies: whether messages are other than the protocol says.
     """
 
-    name: ClassVar[str] = ""
     knows: ClassVar[Knowledge] = "own"
     dynamic: ClassVar[bool] = False
     lies: ClassVar[bool] = False

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from bezoar._errors import BezoarError
+from bezoar._options import Count, Share
 from bezoar.attacks._attack import Attack, Bools, Ints, OwnData
 
 
@@ -20,11 +21,7 @@ class LabelAttack(Attack):
         fraction: the share of the eligible samples that is touched, drawn at random.
     """
 
-    fraction: float = 1.0
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.fraction, int | float) or not 0 <= self.fraction <= 1:
-            raise BezoarError(f"fraction: expected a number from 0 to 1, found {self.fraction!r}")
+    fraction: Share = 1.0
 
     def on_labels(self, own: OwnData, rng: np.random.Generator) -> tuple[Ints, Bools]:
         touched = self.touched(own.labels, rng)
@@ -106,17 +103,13 @@ class Targeted(LabelAttack):
         target: the class they are given.
     """
 
-    source: int = 0
-    target: int = 1
+    source: Count = 0
+    target: Count = 1
 
     name: ClassVar[str] = "targeted"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for field in ("source", "target"):
-            found = getattr(self, field)
-            if not isinstance(found, int) or isinstance(found, bool) or found < 0:
-                raise BezoarError(f"{field}: expected a class from 0, found {found!r}")
         if self.source == self.target:
             raise BezoarError(f"target: must differ from source, found {self.target} for both")
 

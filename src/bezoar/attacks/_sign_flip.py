@@ -1,11 +1,11 @@
 """Sign flipping: send a step in the opposite direction."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
+from pydantic import Field
 from torch import Tensor
 
-from bezoar._errors import BezoarError
 from bezoar.attacks._attack import Attack, Knowledge, SeenMessages
 
 
@@ -23,20 +23,12 @@ class SignFlip(Attack):
         broadcast: whether all neighbours are sent the same.
     """
 
-    scale: float = 1.0
+    scale: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
     broadcast: bool = True
 
     name: ClassVar[str] = "sign_flip"
     knows: ClassVar[Knowledge] = "neighbours"
     lies: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        if isinstance(self.scale, bool) or not isinstance(self.scale, int | float):
-            raise BezoarError(f"scale: expected a number, found {self.scale!r}")
-        if not 0 <= self.scale < float("inf"):
-            raise BezoarError(f"scale: expected a number from 0, found {self.scale!r}")
-        if not isinstance(self.broadcast, bool):
-            raise BezoarError(f"broadcast: expected true or false, found {self.broadcast!r}")
 
     def on_messages(self, seen: SeenMessages) -> Tensor:
         honest = seen.own_messages() if self.broadcast else seen.receivers_messages()

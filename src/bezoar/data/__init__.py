@@ -3,13 +3,14 @@
 from collections.abc import Callable
 from typing import Any
 
-from bezoar import _registry
+from bezoar import _options
 from bezoar.data._dataset import Dataset
 from bezoar.data._mnist import mnist
+from bezoar.data._npz import from_npz
 from bezoar.data._partitions import IID, ByClass, Dirichlet, Partition, Partitioner
 
 #: Every dataset by its name.
-DATASETS: dict[str, Callable[[], Dataset]] = {"mnist": mnist}
+DATASETS: dict[str, Callable[..., Dataset]] = {"mnist": mnist, "npz": from_npz}
 
 #: Every partition by its name.
 PARTITIONS: dict[str, type[Partitioner]] = {kind.name: kind for kind in (IID, Dirichlet, ByClass)}
@@ -23,17 +24,18 @@ __all__ = [
     "Dirichlet",
     "Partition",
     "Partitioner",
+    "from_npz",
     "load",
     "mnist",
     "partition",
 ]
 
 
-def load(name: str) -> Dataset:
-    """The dataset called ``name``."""
-    return _registry.choose("dataset", name, DATASETS)()
+def load(name: str, **options: Any) -> Dataset:
+    """The dataset called ``name``, read with the given options."""
+    return _options.create("dataset", name, DATASETS, options)
 
 
 def partition(name: str, **options: Any) -> Partitioner:
     """The partition called ``name``, made with the given options."""
-    return _registry.create("partition", name, PARTITIONS, options)
+    return _options.create("partition", name, PARTITIONS, options)

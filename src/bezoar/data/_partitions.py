@@ -4,12 +4,14 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from bezoar._errors import BezoarError
+from bezoar._options import Part, Positive
 
 Ints = NDArray[np.int64]
 
@@ -57,15 +59,13 @@ class Partition:
         return np.bincount(cells, minlength=self.agents * classes).reshape(self.agents, classes)
 
 
-class Partitioner(ABC):
-    """A way to hand out samples; a frozen dataclass whose fields are its options."""
-
-    name: ClassVar[str] = ""
+class Partitioner(Part, ABC):
+    """A way to divide samples among agents; a frozen dataclass whose fields are its options."""
 
     def __call__(
         self, labels: Ints, classes: int, agents: int, rng: np.random.Generator
     ) -> Partition:
-        """Hand out all samples, each to one agent, so that nobody comes away empty."""
+        """Give every sample to one agent, so that every agent has some."""
         if agents > len(labels):
             raise BezoarError(
                 f"partition {self.name}: {len(labels)} samples are too few for {agents} agents"
@@ -95,13 +95,9 @@ class Dirichlet(Partitioner):
         alpha: the concentration: large is nearly i.i.d., small leaves few classes to an agent.
     """
 
-    alpha: float = 1.0
+    alpha: Annotated[Positive, Field(allow_inf_nan=False)] = 1.0
 
     name: ClassVar[str] = "dirichlet"
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.alpha, int | float) or not 0 < self.alpha < np.inf:
-            raise BezoarError(f"alpha: expected a positive number, found {self.alpha!r}")
 
     def owners(self, labels: Ints, classes: int, agents: int, rng: np.random.Generator) -> Ints:
         by_class = np.argsort(labels, kind="stable")

@@ -1,188 +1,116 @@
-"""Experiments: specs of runs, running them, keeping them, and the paper's own.
+"""Experiments: what a run is, and how many of them are planned and computed.
 
-What trains is imported when it is first used: looking at finished runs needs no torch.
+Here belong specs (typed documents, however they are spelled, with one name each), grids of them,
+planning which are trained together, sweeps into a store, and who executes them. What trains is
+imported when it is first needed: reading specs and looking at finished runs takes no torch.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from bezoar.experiments._choice import Choice, option_text, read_choice
+from bezoar.experiments._grid import LISTS, expand, read_sweep
+from bezoar.experiments._identity import versions
+from bezoar.experiments._plan import Failure, Plan, make_plan
+from bezoar.experiments._provenance import provenance
+from bezoar.experiments._running import Progress, part_of, run, run_all
+from bezoar.experiments._schema import sweep_schema
+from bezoar.experiments._select import (
+    check_export,
+    export_runs,
+    field_text,
+    long_table,
+    matches,
+    read_conditions,
+)
+from bezoar.experiments._spec import CHOICES, FORMAL, RunSpec, read_toml, spec_of
+from bezoar.experiments._sweep import Executor, Swept, Watch, sweep, threads
+from bezoar.store import (
+    BrokenRunError,
+    Store,
+    StoredRun,
+    StoreError,
+    UnknownFormatError,
+)
+
 if TYPE_CHECKING:
-    from bezoar.experiments._claims import Claim, Judged, judge, judge_all, verdict
-    from bezoar.experiments._findings import Band, Findings, Measured, Seen
-    from bezoar.experiments._grid import expand, read_sweep
-    from bezoar.experiments._paper import (
-        BASELINE,
-        DRAWN,
-        MNIST,
-        NETWORKS,
-        PARTITION_TITLES,
-        SETTINGS,
-        Cell,
-        Place,
-        Setting,
-        distinct_specs,
-        first_seeds,
-    )
-    from bezoar.experiments._paper_claims import CLAIMS
-    from bezoar.experiments._provenance import provenance
-    from bezoar.experiments._running import (
+    from bezoar.experiments._prepare import (
+        Prepared,
+        Report,
+        dataset_of,
         network_of,
         network_of_run,
         partition_of,
-        run,
-        run_all,
-        spec_of,
-    )
-    from bezoar.experiments._spec import Choice, RunSpec
-    from bezoar.experiments._store import (
-        BrokenRunError,
-        Store,
-        StoredRun,
-        StoreError,
-        UnknownFormatError,
+        prepare,
         run_key,
+        train,
     )
-    from bezoar.experiments._sweep import Swept, Watch, sweep
-    from bezoar.experiments._sweep_plan import Failure, SweepPlan, plan_sweep
-    from bezoar.experiments._theorem_study import (
-        ITERATIONS,
-        OBJECTIVES,
-        THEOREM_RULES,
-        Checked,
-        consensus_exponents,
-        theorem_networks,
-        theorem_study,
-    )
-    from bezoar.experiments._topology import (
-        LearningError,
-        TopologyStudy,
-        block_network,
-        learning_errors,
-        topology_study,
-    )
-    from bezoar.experiments._verification import ROUNDING, Verdict, reduced_mnist, verify
 
-__all__ = [
-    "BASELINE",
-    "CLAIMS",
-    "DRAWN",
-    "ITERATIONS",
-    "MNIST",
-    "NETWORKS",
-    "OBJECTIVES",
-    "PARTITION_TITLES",
-    "ROUNDING",
-    "SETTINGS",
-    "THEOREM_RULES",
-    "Band",
-    "BrokenRunError",
-    "Cell",
-    "Checked",
-    "Choice",
-    "Claim",
-    "Failure",
-    "Findings",
-    "Judged",
-    "LearningError",
-    "Measured",
-    "Place",
-    "RunSpec",
-    "Seen",
-    "Setting",
-    "Store",
-    "StoreError",
-    "StoredRun",
-    "SweepPlan",
-    "Swept",
-    "TopologyStudy",
-    "UnknownFormatError",
-    "Verdict",
-    "Watch",
-    "block_network",
-    "consensus_exponents",
-    "distinct_specs",
-    "expand",
-    "first_seeds",
-    "judge",
-    "judge_all",
-    "learning_errors",
+#: What needs torch, and is imported when it is first asked for.
+_TRAINING = (
+    "Prepared",
+    "Report",
+    "dataset_of",
     "network_of",
     "network_of_run",
     "partition_of",
-    "plan_sweep",
+    "prepare",
+    "run_key",
+    "train",
+)
+
+__all__ = [
+    "CHOICES",
+    "FORMAL",
+    "LISTS",
+    "BrokenRunError",
+    "Choice",
+    "Executor",
+    "Failure",
+    "Plan",
+    "Prepared",
+    "Progress",
+    "Report",
+    "RunSpec",
+    "Store",
+    "StoreError",
+    "StoredRun",
+    "Swept",
+    "UnknownFormatError",
+    "Watch",
+    "check_export",
+    "dataset_of",
+    "expand",
+    "export_runs",
+    "field_text",
+    "long_table",
+    "make_plan",
+    "matches",
+    "network_of",
+    "network_of_run",
+    "option_text",
+    "part_of",
+    "partition_of",
+    "prepare",
     "provenance",
+    "read_choice",
+    "read_conditions",
     "read_sweep",
-    "reduced_mnist",
+    "read_toml",
     "run",
     "run_all",
     "run_key",
     "spec_of",
     "sweep",
-    "theorem_networks",
-    "theorem_study",
-    "topology_study",
-    "verdict",
-    "verify",
+    "sweep_schema",
+    "threads",
+    "train",
+    "versions",
 ]
-
-#: Which module has what.
-_HOMES = {
-    "_claims": ("Claim", "Judged", "judge", "judge_all", "verdict"),
-    "_findings": ("Band", "Findings", "Measured", "Seen"),
-    "_grid": ("expand", "read_sweep"),
-    "_paper": (
-        "BASELINE",
-        "DRAWN",
-        "MNIST",
-        "NETWORKS",
-        "PARTITION_TITLES",
-        "SETTINGS",
-        "Cell",
-        "Place",
-        "Setting",
-        "distinct_specs",
-        "first_seeds",
-    ),
-    "_paper_claims": ("CLAIMS",),
-    "_provenance": ("provenance",),
-    "_running": ("network_of", "network_of_run", "partition_of", "run", "run_all", "spec_of"),
-    "_spec": ("Choice", "RunSpec"),
-    "_store": (
-        "BrokenRunError",
-        "Store",
-        "StoredRun",
-        "StoreError",
-        "UnknownFormatError",
-        "run_key",
-    ),
-    "_sweep": ("Swept", "Watch", "sweep"),
-    "_sweep_plan": ("Failure", "SweepPlan", "plan_sweep"),
-    "_theorem_study": (
-        "ITERATIONS",
-        "OBJECTIVES",
-        "THEOREM_RULES",
-        "Checked",
-        "consensus_exponents",
-        "theorem_networks",
-        "theorem_study",
-    ),
-    "_topology": (
-        "LearningError",
-        "TopologyStudy",
-        "block_network",
-        "learning_errors",
-        "topology_study",
-    ),
-    "_verification": ("ROUNDING", "Verdict", "reduced_mnist", "verify"),
-}
 
 
 def __getattr__(name: str) -> Any:
-    for home, names in _HOMES.items():
-        if name in names:
-            return getattr(import_module(f"bezoar.experiments.{home}"), name)
+    if name in _TRAINING:
+        from bezoar.experiments import _prepare
+
+        return getattr(_prepare, name)
     raise AttributeError(f"module 'bezoar.experiments' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)

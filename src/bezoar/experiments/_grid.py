@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from bezoar._errors import BezoarError
-from bezoar._registry import nearest_first
-from bezoar.experiments._known import CHOICES
-from bezoar.experiments._spec import RunSpec
+from bezoar._options import nearest_first
+from bezoar.experiments._spec import CHOICES, RunSpec, read_toml
 
 #: The field with the blocks of what should vary together.
 GROUP = "group"
@@ -21,7 +20,7 @@ LISTS = ("poisoned", "metrics", "head")
 MOST = 100_000
 
 
-def expand(fields: Mapping[str, Any]) -> list[RunSpec]:
+def expand(fields: Mapping[str, Any], folder: Path | None = None) -> list[RunSpec]:
     """The specs of a document in which any field may have several values.
 
     - A field given as a list is swept: all combinations are made, in the order of the fields in
@@ -34,24 +33,31 @@ def expand(fields: Mapping[str, Any]) -> list[RunSpec]:
       fields put in, then those with the second's, and so on.
 
     What comes up twice is kept once, at its first place.
+
+    Args:
+        fields: the document.
+        folder: what relative paths in it are relative to.
     """
     common = {field: value for field, value in fields.items() if field != GROUP}
     if GROUP not in fields:
-        return list(dict.fromkeys(_product(common)))
+        return list(dict.fromkeys(_product(common, folder)))
     specs: dict[RunSpec, None] = {}
     for number, block in enumerate(_blocks(fields[GROUP]), start=1):
         try:
-            specs |= dict.fromkeys(_product(common | dict(block)))
+            specs |= dict.fromkeys(_product(common | dict(block), folder))
         except BezoarError as error:
             raise BezoarError(f"group {number}: {error}") from None
     return list(specs)
 
 
 def read_sweep(path: str | Path) -> list[RunSpec]:
-    """The specs of a TOML file in which any field may have several values."""
-    fields = RunSpec.read_file(path)
+    """The specs of a TOML file in which any field may have several values.
+
+    A relative path in it is relative to the file.
+    """
+    fields = read_toml(path)
     try:
-        return expand(fields)
+        return expand(fields, Path(path).parent)
     except BezoarError as error:
         raise BezoarError(f"{path}: {error}") from None
 
@@ -62,18 +68,20 @@ def _blocks(found: Any) -> list[Mapping[str, Any]]:
     return list(found)
 
 
-def _product(fields: Mapping[str, Any]) -> Iterator[RunSpec]:
+def _product(fields: Mapping[str, Any], folder: Path | None) -> Iterator[RunSpec]:
     """The spec of every combination of the fields' values."""
     allowed = [*RunSpec.model_fields, GROUP]
     for field in fields:
         if field not in RunSpec.model_fields:
             names = ", ".join(nearest_first(field, allowed))
-            raise BezoarError(f"{field}: no such field; allowed: {names}")
+            raise BezoarError(f"no field {field!r}; allowed: {names}")
     axes = [_values(field, value) for field, value in fields.items()]
     count = prod(map(len, axes))
     if count > MOST:
         raise BezoarError(f"sweep: {count:,} combinations found; allowed: at most {MOST:,}")
-    return (RunSpec.read(dict(zip(fields, values, strict=True))) for values in product(*axes))
+    return (
+        RunSpec.read(dict(zip(fields, values, strict=True)), folder) for values in product(*axes)
+    )
 
 
 def _values(field: str, value: Any) -> list[Any]:

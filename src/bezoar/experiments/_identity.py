@@ -1,68 +1,98 @@
-"""What a run is known by: the hash of its spec and of everything else its numbers depend on."""
+"""What a run is known by: a hash of everything that its numbers depend on."""
 
-import hashlib
 import json
-from functools import cache
+from functools import cache, lru_cache
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from bezoar import __version__
+import bezoar
+from bezoar import _parts
 from bezoar._errors import BezoarError
+from bezoar.experiments._choice import Choice
 from bezoar.experiments._spec import FORMAT, RunSpec
+from bezoar.store import DIGITS, digest
 
-#: Hex digits of a key.
-DIGITS = 32
+if TYPE_CHECKING:
+    from bezoar.data import Dataset
+    from bezoar.networks import Network
+
+#: The parts of the package that decide numbers; the others tell, keep or draw them.
+COMPUTING = (
+    "*.py",
+    *(f"{room}/**/*.py" for room in ("networks", "data", "models", "attacks", "aggregators")),
+    *(f"{room}/**/*.py" for room in ("exchange", "training")),
+    "experiments/_prepare.py",
+)
 
 
-def run_key(spec: RunSpec) -> str:
-    """The name of a run: equal for equal specs, versions and network files.
+def identity(spec: RunSpec, network: "Network", dataset: "Dataset") -> str:
+    """The name of a run: the same however it is spelled and wherever its files lie.
+
+    It covers the spec with every option written out, the network and who is poisoned, the data,
+    the content of files and users' own code that the spec names, and what computes.
+
+    Args:
+        spec: what is run.
+        network: the network that the spec leads to.
+        dataset: the data that it leads to.
 
     Raises:
-        BezoarError: if the spec names a network file that cannot be read.
+        BezoarError: if a part has no name, or a file that is named cannot be read.
     """
-    document = spec_document(spec)
-    if document["optimizer"] == "plain":
-        del document["optimizer"]  # runs were named before there were others
-    if spec.network.name == "from_file":
-        # What is in the file matters, not where it lies.
-        document["network"] |= {"path": _content(Path(spec.network.options["path"]))}
-    identity = {"format": FORMAT, "spec": document, "versions": versions()}
-    return digest(json.dumps(identity, sort_keys=True, separators=(",", ":")).encode())[:DIGITS]
+    document = spec.document()
+    document |= {field: _choice_identity(getattr(spec, field)) for field in _parts.KINDS}
+    document["network"]["options"].pop("poisoned", None)
+    document["network"]["fingerprint"] = network.fingerprint  # which covers who is poisoned
+    document["dataset"]["fingerprint"] = dataset.fingerprint
+    del document["poisoned"]
+    if document["metrics"] is None:
+        from bezoar.training import METRICS
+
+        document["metrics"] = list(METRICS)
+    told = {"format": FORMAT, "spec": document, "versions": versions()}
+    return digest(json.dumps(told, sort_keys=True, separators=(",", ":")).encode())[:DIGITS]
 
 
 @cache
 def versions() -> dict[str, str]:
-    """The versions of what computes."""
-    return {"bezoar": __version__} | {name: metadata.version(name) for name in ("numpy", "torch")}
+    """The versions of what computes.
+
+    Between two releases the source changes and the version does not, so the source counts, too.
+    """
+    libraries = {name: metadata.version(name) for name in ("numpy", "torch")}
+    return {"bezoar": bezoar.__version__, "source": _source()} | libraries
 
 
-def spec_document(spec: RunSpec) -> dict[str, Any]:
-    """A spec as JSON holds it, the same for equal specs."""
-    document = _plain_numbers(spec.model_dump(mode="json"))
-    assert isinstance(document, dict)
-    return document
+def _source() -> str:
+    """A checksum of the package's modules that decide numbers."""
+    package = Path(bezoar.__file__).parent
+    files = sorted({path for pattern in COMPUTING for path in package.glob(pattern)})
+    names = [path.relative_to(package).as_posix().encode() for path in files]
+    contents = [digest(path.read_bytes()).encode() for path in files]
+    return digest(b"\n".join([*names, *contents]))[:DIGITS]
 
 
-def digest(content: bytes) -> str:
-    """A checksum of some bytes."""
-    return hashlib.sha256(content).hexdigest()
+def _choice_identity(choice: Choice) -> dict[str, Any]:
+    """A choice without where its files lie, but with what is in them."""
+    name, source = choice.name, _parts.source_of(choice.kind, choice.name)
+    options = dict(choice.options)
+    for option in choice.paths():
+        path = Path(options[option])
+        options[option] = _content(path, _stamp(path)) + path.suffix.lower()
+    own = {} if source is None else {"source": source}
+    return {"name": name.rpartition(":")[2] if own else name, "options": options, **own}
 
 
-def _plain_numbers(value: Any) -> Any:
-    """1.0 as 1, as they are equal: one run must not have two names."""
-    if isinstance(value, float):
-        return int(value) if value.is_integer() else value
-    if isinstance(value, dict):
-        return {key: _plain_numbers(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_plain_numbers(item) for item in value]
-    return value
-
-
-def _content(path: Path) -> str:
-    """A checksum of a network file, with the ending that says how it is read."""
+def _stamp(path: Path) -> tuple[int, int, int]:
     try:
-        return digest(path.read_bytes()) + path.suffix.lower()
+        found = path.stat()
     except OSError as error:
-        raise BezoarError(f"network file: cannot read {path}: {error.strerror}") from error
+        raise BezoarError(f"path: cannot read {path}: {error.strerror}") from error
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+@lru_cache(maxsize=256)
+def _content(path: Path, stamp: tuple[int, int, int]) -> str:
+    """A checksum of a file; it is read again when it was changed."""
+    return digest(path.read_bytes())

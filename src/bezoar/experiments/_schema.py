@@ -1,16 +1,13 @@
 """The JSON schema of sweep documents, for editors that complete and check TOML."""
 
-import inspect
-from collections.abc import Callable
 from copy import deepcopy
-from typing import Any, get_type_hints
+from typing import Any
 
-from pydantic import PydanticSchemaGenerationError, PydanticUserError, TypeAdapter
-
-from bezoar._registry import options_of, summary_of
+from bezoar._options import default_options, options_model, summary_of
+from bezoar._parts import Maker, parts_of
+from bezoar.experiments._choice import option_text
 from bezoar.experiments._grid import GROUP, LISTS
-from bezoar.experiments._known import CHOICES, known
-from bezoar.experiments._spec import RunSpec, option_text
+from bezoar.experiments._spec import CHOICES, RunSpec
 
 Schema = dict[str, Any]
 
@@ -56,10 +53,10 @@ def _field(field: str, plain: Schema) -> Schema:
         del about["default"]  # TOML has no null
     if field in CHOICES:
         plain = {"$ref": f"#/definitions/{field}"}
-    elif field == "dataset":
-        plain["enum"] = list(known()[field])
     elif field == "metrics":
-        plain = {"type": "array", "items": {"enum": list(known()[field])}}
+        from bezoar.training import METRICS
+
+        plain = {"type": "array", "items": {"enum": list(METRICS)}}
     elif field == "poisoned":
         plain["anyOf"] = [kind for kind in plain["anyOf"] if kind.get("type") != "null"]
     return about | _several(field, plain)
@@ -76,14 +73,15 @@ def _several(name: str, one: Schema) -> Schema:
 
 def _choice(field: str) -> Schema:
     """A name, a name with options as text, or a table."""
-    table = known()[field]
+    table = parts_of(field)
     names = list(table)
     forms: list[Schema] = [
         {"enum": names, "description": "A name."},
         {
             "type": "string",
-            "description": "A name with options: name:option=value,…",
-            "pattern": f"^\\s*({'|'.join(names)})\\s*(:.*)?$",
+            "description": "A name with options: name:option=value,…, or one's own part: "
+            "package.module:Name, path/to/file.py:Name, or a file of data.",
+            "pattern": f"^\\s*(({'|'.join(names)})\\s*(:.*)?|.+[.].+)$",
             "examples": [text for name, make in table.items() for text in _examples(name, make)],
         },
         *(_table(name, make) for name, make in table.items()),
@@ -97,42 +95,32 @@ def _choice(field: str) -> Schema:
     return {"anyOf": forms}
 
 
-def _examples(name: str, make: Callable[..., Any]) -> list[str]:
+def _examples(name: str, make: Maker) -> list[str]:
     """The name with each of its options, as they are by default."""
     return [
         f"{name}:{option}={option_text(default)}"
-        for option, default in options_of(make).items()
+        for option, default in default_options(make).items()
         if isinstance(default, bool | int | float | str)
     ]
 
 
-def _table(name: str, make: Callable[..., Any]) -> Schema:
+def _table(name: str, make: Maker) -> Schema:
     """The table of one name with its options."""
-    options = options_of(make)
-    hints = get_type_hints(make)
+    schema = options_model(make).model_json_schema()
     properties: dict[str, Schema] = {"name": {"const": name}}
-    for option, default in options.items():
-        about: Schema = _several(option, _type(hints.get(option, Any)))
-        if default is not inspect.Parameter.empty and default is not None:
-            about["default"] = default
-        properties[option] = about
-    needed = [option for option, default in options.items() if default is inspect.Parameter.empty]
+    for option, about in schema.get("properties", {}).items():
+        one = _without_titles(about)
+        default = {"default": one.pop("default")} if one.get("default") is not None else {}
+        one.pop("default", None)
+        properties[option] = _several(option, one) | default
     return {
         "type": "object",
         "title": name,
         "description": summary_of(make),
         "properties": properties,
-        "required": ["name", *needed],
+        "required": ["name", *schema.get("required", ())],
         "additionalProperties": False,
     }
-
-
-def _type(hint: Any) -> Schema:
-    """The schema of an option's type; anything goes where it has none."""
-    try:
-        return _without_titles(TypeAdapter(hint).json_schema())
-    except (PydanticSchemaGenerationError, PydanticUserError):
-        return {}
 
 
 def _without_titles(schema: Schema) -> Schema:

@@ -3,153 +3,88 @@
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    ValidationError,
-    ValidationInfo,
-    field_validator,
-    model_serializer,
-    model_validator,
-)
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
-from bezoar._choices import read_choice
 from bezoar._errors import BezoarError
-from bezoar._registry import nearest_first
-from bezoar.experiments._known import CHOICES, check_choice, check_name
+from bezoar._options import AtLeastOne, Count, explain, plain_number
+from bezoar._parts import KINDS
+from bezoar.experiments._choice import Choice, read_choice, recall_choice
+
+if TYPE_CHECKING:
+    from bezoar.store import StoredRun
 
 #: The version of the documents that this code writes and reads.
 FORMAT: Literal[1] = 1
 
+#: Fields that are a name with options.
+CHOICES = tuple(KINDS)
 
-class Choice(BaseModel):
-    """Something chosen by name, with options.
-
-    Written as ``"dirichlet"``, as ``"dirichlet:alpha=0.5"``, or as a table
-    ``{name = "dirichlet", alpha = 0.5}``.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    name: str
-    options: dict[str, Any] = Field(default_factory=dict)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _read(cls, found: Any) -> Any:
-        if isinstance(found, str):
-            name, options = read_choice(found)
-            return {"name": name, "options": options}
-        if not isinstance(found, Mapping):
-            raise BezoarError(f"expected a name, or a table with a name; found {found!r}")
-        if not isinstance(found.get("name"), str):
-            raise BezoarError(f"expected a table with a name, as in {{name = …}}; found {found!r}")
-        given = {key: value for key, value in found.items() if key != "name"}
-        if set(given) == {"options"} and isinstance(given["options"], Mapping):
-            given = dict(given["options"])
-        options = {key: _plain(key, value) for key, value in given.items()}
-        return {"name": found["name"], "options": options}
-
-    @model_serializer
-    def _write(self) -> str | dict[str, Any]:
-        return {"name": self.name, **self.options} if self.options else self.name
-
-    def __hash__(self) -> int:
-        options = ((key, _hashable(value)) for key, value in self.options.items())
-        return hash((self.name, frozenset(options)))
-
-    def __str__(self) -> str:
-        options = ",".join(f"{key}={option_text(value)}" for key, value in self.options.items())
-        return f"{self.name}:{options}" if options else self.name
+#: Fields that say nothing about a run's numbers.
+FORMAL = ("format", "metrics", "keep_models")
 
 
-def _plain(option: str, value: Any) -> Any:
-    """An option's value as a document can hold it."""
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    if isinstance(value, Path):
-        return str(value)
-    if isinstance(value, list | tuple):
-        return [_plain(option, item) for item in value]
-    raise BezoarError(
-        f"{option}: expected a number, a text, true or false, or a list of them; found {value!r}"
-    )
-
-
-def _hashable(value: Any) -> Any:
-    return tuple(map(_hashable, value)) if isinstance(value, list) else value
-
-
-def option_text(value: Any) -> str:
-    """An option's value as it is written after a name."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-Count = Annotated[int, Field(strict=True, ge=0)]
+def _chosen(default: str, description: str) -> Any:
+    return Field(default=default, validate_default=True, description=description)
 
 
 class RunSpec(BaseModel):
     """One run of Algorithm 1, as a document: the same from Python, TOML and the command line."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, strict=True)
 
     format: Literal[1] = Field(default=FORMAT, description="The version of this document.")
-    dataset: str = Field(default="mnist", description="What is learned from.")
-    partition: Choice = Field(
-        default=Choice(name="iid"), description="How the samples are handed out to all agents."
-    )
-    network: Choice = Field(
-        default=Choice(name="two_castle"), description="Who is linked to whom, and who is poisoned."
-    )
+    dataset: Choice = _chosen("mnist", "What is learned from: a name, or an .npz file.")
+    partition: Choice = _chosen("iid", "How the samples are divided among all agents.")
+    network: Choice = _chosen("two_castle", "Who is linked to whom, and who is poisoned.")
     poisoned: Count | tuple[Count, ...] | None = Field(
         default=None,
         description="How many agents are poisoned, or which ([] for nobody); by default as the "
         "network says.",
     )
-    attack: Choice = Field(
-        default=Choice(name="label_flip"),
-        description="What poisoned agents do to their labels or messages.",
-    )
+    attack: Choice = _chosen("label_flip", "What poisoned agents do to their labels or messages.")
     model: Literal["softmax"] = Field(default="softmax", description="What is trained.")
-    aggregator: Choice = Field(
-        default=Choice(name="weighted_mean"),
-        description="How an agent turns the models it has after an exchange into its next one.",
+    aggregator: Choice = _chosen(
+        "weighted_mean", "How an agent turns its own and its neighbours' models into its next one."
     )
-    optimizer: Choice = Field(
-        default=Choice(name="plain"),
-        description="What a local update makes of gradients: a plain step, or momentum.",
+    optimizer: Choice = _chosen(
+        "plain", "What a local update makes of gradients: a plain step, or momentum."
     )
-    schedule: Choice = Field(
-        default=Choice(name="inverse_sqrt"), description="The step size of every iteration."
-    )
-    weight_decay: float = Field(
-        default=0.0,
-        ge=0,
-        strict=True,
-        description="How much of the model is added to its gradient.",
+    schedule: Choice = _chosen("inverse_sqrt", "The step size of every iteration.")
+    weight_decay: Annotated[float, Field(ge=0)] = Field(
+        default=0.0, description="How much of the model is added to its gradient."
     )
     iterations: Count = Field(default=1000, description="How many iterations to train.")
-    every: int = Field(
-        default=10, ge=1, strict=True, description="Iterations between two measurements."
-    )
+    every: AtLeastOne = Field(default=10, description="Iterations between two measurements.")
     metrics: tuple[str, ...] | None = Field(
         default=None, description="What is measured; by default everything."
     )
     dtype: Literal["float32", "float64"] = Field(
         default="float32", description="The type of the numbers that are computed with."
     )
-    device: str = Field(
-        default="cpu", min_length=1, description="The torch device that computes, such as cpu."
+    device: Annotated[str, Field(min_length=1)] = Field(
+        default="cpu", description="The torch device that computes, such as cpu."
     )
-    seed: Count = Field(default=0, description="Every random choice of the run grows from it.")
+    seed: Count = Field(default=0, description="Every random choice of the run follows from it.")
     keep_models: bool = Field(
-        default=False,
-        strict=True,
-        description="Whether the final models are kept with the results.",
+        default=False, description="Whether the final models are kept with the results."
     )
+
+    @field_validator(*CHOICES, mode="before")
+    @classmethod
+    def _choose(cls, found: Any, info: ValidationInfo) -> Choice:
+        kind, context = info.field_name or "", info.context or {}
+        if context.get("recalled"):
+            return recall_choice(kind, found)
+        return read_choice(kind, found, context.get("folder"))
+
+    @field_validator("poisoned", "metrics", mode="before")
+    @classmethod
+    def _as_tuple(cls, found: Any) -> Any:
+        if isinstance(found, list | tuple | set | frozenset):
+            return tuple(plain_number(item) for item in found)
+        return found
 
     @field_validator("poisoned")
     @classmethod
@@ -157,27 +92,41 @@ class RunSpec(BaseModel):
         """The same agents in another order are the same run."""
         return tuple(sorted(set(found))) if isinstance(found, tuple) else found
 
-    @field_validator("dataset", "metrics", *CHOICES)
+    @field_validator("metrics")
     @classmethod
-    def _known(cls, found: Any, info: ValidationInfo) -> Any:
-        field = info.field_name or ""
-        if info.context == _RECALLED or found is None:
+    def _known_metrics(cls, found: Any, info: ValidationInfo) -> Any:
+        """Each once, in the order in which they are always told."""
+        if found is None or (info.context or {}).get("recalled"):
             return found
-        if isinstance(found, Choice):
-            options = check_choice(field, found.name, found.options)
-            return Choice(name=found.name, options=options)
-        names = (found,) if isinstance(found, str) else tuple(dict.fromkeys(found))
-        for name in names:
-            check_name(field, name)
-        return found if isinstance(found, str) else names
+        from bezoar._options import choose
+        from bezoar.training import METRICS
+
+        for name in found:
+            choose("metrics", name, METRICS)
+        return tuple(name for name in METRICS if name in found)
 
     @classmethod
-    def read(cls, fields: Mapping[str, Any]) -> "RunSpec":
-        """The spec with the given fields; errors name the field, what was found, what may be."""
+    def read(cls, fields: Mapping[str, Any], folder: Path | None = None) -> "RunSpec":
+        """The spec with the given fields.
+
+        Args:
+            fields: values of some fields; a choice may be a text, a table, or the part itself.
+            folder: what relative paths are relative to.
+
+        Raises:
+            BezoarError: with the field, what was found and what is allowed.
+        """
+        if "group" in fields:
+            raise BezoarError("group: blocks are for sweeps; a single run has none")
+        plain = {field: plain_number(value) for field, value in fields.items()}
         try:
-            return cls.model_validate(dict(fields))
+            return cls.model_validate(plain, context={"folder": folder})
         except ValidationError as error:
-            raise BezoarError(_explain(error)) from None
+            told = explain(error, plain, cls.model_fields, "field")
+            wrong = {str(item["loc"][0]) for item in error.errors()} - {"poisoned", "metrics"}
+            several = any(isinstance(plain.get(field), list) for field in wrong)
+            hint = "; several values are for sweeps" if several else ""
+            raise BezoarError(told + hint) from None
 
     @classmethod
     def recall(cls, document: Any) -> "RunSpec":
@@ -186,54 +135,38 @@ class RunSpec(BaseModel):
         Names are not looked up again: a finished run can be shown where its rule is not known.
         """
         try:
-            return cls.model_validate(document, context=_RECALLED)
+            return cls.model_validate(document, context={"recalled": True})
         except ValidationError as error:
-            raise BezoarError(_explain(error)) from None
+            given = document if isinstance(document, Mapping) else {}
+            raise BezoarError(explain(error, given, cls.model_fields, "field")) from None
 
-    @classmethod
-    def read_file(cls, path: str | Path) -> dict[str, Any]:
-        """The fields in a TOML file."""
-        try:
-            with open(path, "rb") as file:
-                return tomllib.load(file)
-        except OSError as error:
-            raise BezoarError(f"spec: cannot read {path}: {error.strerror}") from error
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise BezoarError(f"spec: {path} is not valid TOML: {error}") from error
+    def document(self) -> dict[str, Any]:
+        """The spec as JSON holds it, every option written out.
 
-
-#: The context of validating a spec that was once read.
-_RECALLED = "recalled"
-
-
-def _explain(error: ValidationError) -> str:
-    """One sentence a field."""
-    sentences: dict[str, str] = {}
-    for item in error.errors():
-        field = str(item["loc"][0]) if item["loc"] else "spec"
-        sentences.setdefault(field, _sentence(field, item))
-    return "; ".join(sentences.values())
+        Raises:
+            BezoarError: if a part is an object that no name leads to.
+        """
+        for field in CHOICES:
+            choice = getattr(self, field)
+            if choice.part is not None:
+                raise BezoarError(
+                    f"{field}: the object {choice.name!r} has no name, so this run cannot be "
+                    f"stored; use bezoar.register, or choose it as path/to/file.py:Name"
+                )
+        return self.model_dump(mode="json")
 
 
-def _sentence(field: str, item: Any) -> str:
-    """What is wrong with a field: its name, what was found, what is allowed."""
-    found = item["input"]
-    if item["type"] == "extra_forbidden":
-        if field == "group":
-            return "group: blocks are for sweeps; a single run has none"
-        allowed = ", ".join(nearest_first(field, RunSpec.model_fields))
-        return f"{field}: no such field; allowed: {allowed}"
-    if field == "format":
-        return f"format: this version of bezoar reads {FORMAT}, found {found!r}"
-    if item["type"] == "value_error":
-        message = str(item["ctx"]["error"])
-        return message if message.startswith((f"{field}:", f"{field} ")) else f"{field}: {message}"
-    if item["type"] == "literal_error":
-        names = [str(name) for name in get_args(RunSpec.model_fields[field].annotation)]
-        allowed = ", ".join(nearest_first(str(found), names))
-        return f"{field}: {found!r} is not known; allowed: {allowed}"
-    if field == "poisoned":
-        return f"poisoned: expected how many agents or a list of agents, found {found!r}"
-    expected = item["msg"].replace("Input should be", "expected")
-    hint = "; several values are for sweeps" if isinstance(found, list) else ""
-    return f"{field}: {expected}, found {found!r}{hint}"
+def read_toml(path: str | Path) -> dict[str, Any]:
+    """The fields in a TOML file."""
+    try:
+        with open(path, "rb") as file:
+            return tomllib.load(file)
+    except OSError as error:
+        raise BezoarError(f"spec: cannot read {path}: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise BezoarError(f"spec: {path} is not valid TOML: {error}") from error
+
+
+def spec_of(run: "StoredRun") -> RunSpec:
+    """The spec of a finished run."""
+    return RunSpec.recall(run.spec)

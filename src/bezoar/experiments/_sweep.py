@@ -1,29 +1,27 @@
 """Sweeps: many runs into a store, whatever happens in between."""
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from operator import itemgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
 
-from torch import Tensor
+from filelock import Timeout
 
-from bezoar.experiments._groups import Group, begun_groups
-from bezoar.experiments._identity import run_key
+from bezoar.experiments._identity import versions
+from bezoar.experiments._plan import Failure, Plan, make_plan, reason_for
 from bezoar.experiments._provenance import provenance
-from bezoar.experiments._running import train_group
 from bezoar.experiments._spec import RunSpec
-from bezoar.experiments._store import Claim, Store, StoredRun, StoreError
-from bezoar.experiments._sweep_plan import (
-    Failure,
-    SweepPlan,
-    is_finished,
-    plan_sweep,
-    reason_for,
-)
-from bezoar.training import Checkpoint, CheckpointError, History, Workers
+from bezoar.store import Finished, Group, Store, StoredRun, StoreError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from bezoar.experiments._prepare import Prepared, Report
+    from bezoar.training import Checkpoint, History
 
 #: Seconds between two looks at whether another sweep has finished what this one waits for.
 PATIENCE = 0.5
@@ -32,19 +30,60 @@ PATIENCE = 0.5
 WORTH = 20
 
 
+class Executor(Protocol):
+    """Who trains a group of runs."""
+
+    def __call__(
+        self,
+        runs: "Sequence[Prepared]",
+        progress: "Report | None" = None,
+        start: "Checkpoint | None" = None,
+        keep: "Callable[[Checkpoint], Any] | None" = None,
+    ) -> "list[History]":
+        """Train runs together; see :func:`bezoar.experiments.train`."""
+
+
+@contextmanager
+def threads(workers: int | None = None) -> "Iterator[Executor]":
+    """Trains in this process.
+
+    Args:
+        workers: how many threads; by default one a core. Results do not depend on it.
+    """
+    from bezoar.experiments._prepare import train
+    from bezoar.training import Workers
+
+    with Workers(workers) as pool:
+
+        def execute(
+            runs: "Sequence[Prepared]",
+            progress: "Report | None" = None,
+            start: "Checkpoint | None" = None,
+            keep: "Callable[[Checkpoint], Any] | None" = None,
+        ) -> "list[History]":
+            return train(runs, pool, progress, start, keep)
+
+        yield execute
+
+
 class Watch:
     """Is told how a sweep goes; this one does nothing about it."""
 
-    def planned(self, plan: SweepPlan) -> None:
+    def planning(self, done: int, total: int) -> None:
+        """So many specs were looked at."""
+
+    def planned(self, plan: Plan) -> None:
         """The plan is made; the work begins."""
 
-    def began(self, group: Group, iteration: int) -> None:
+    def began(self, keys: Sequence[str], specs: Sequence[RunSpec], iteration: int) -> None:
         """A group's training begins, or goes on after so many iterations."""
 
-    def advanced(self, group: Group, iteration: int, metrics: Mapping[str, Tensor]) -> None:
+    def advanced(
+        self, keys: Sequence[str], iteration: int, metrics: "Mapping[str, Tensor]"
+    ) -> None:
         """A group has done so many iterations; the latest metrics are ``[runs]`` each."""
 
-    def ended(self, group: Group, failed: bool) -> None:
+    def ended(self, keys: Sequence[str], failed: bool) -> None:
         """A group's runs are in the store; or their training failed."""
 
     def said(self, message: str) -> None:
@@ -61,7 +100,7 @@ class Swept:
     """
 
     runs: list[StoredRun | Failure]
-    plan: SweepPlan
+    plan: Plan
 
     @property
     def failures(self) -> list[Failure]:
@@ -76,21 +115,21 @@ class Swept:
 
 def sweep(
     specs: Iterable[RunSpec],
-    store: Store,
-    workers: int | None = None,
+    store: Store | str | Path,
+    executor: Executor | None = None,
     watch: Watch | None = None,
     checkpoint_seconds: float = 30.0,
 ) -> Swept:
-    """Have all runs in the store, computing those that are not there.
+    """Compute the runs that are not in the store yet, and return all of them.
 
     It may be killed at any moment and called again: finished runs stay, and what was under way
     goes on from its last checkpoint, with the bits it would have had. Several sweeps, in one or
-    more processes, may share a store: none computes what another is computing or has computed.
+    more processes, may share a store: a group of runs is trained by one of them.
 
     Args:
         specs: what to run. One that cannot be run, or fails, does not stop the others.
         store: where runs are kept.
-        workers: how many threads; by default one a core. Results do not depend on it.
+        executor: who trains a group of runs; by default this process, with one thread a core.
         watch: is told how it goes.
         checkpoint_seconds: training that may be lost when the process dies. Writing a checkpoint
             takes as long as writing the models to the disk, some 30 ms for 27 runs of ten agents
@@ -101,182 +140,203 @@ def sweep(
             is kept; the next call goes on.
     """
     wanted = list(specs)
+    store = store if isinstance(store, Store) else Store(store)
     watch = watch or Watch()
-    plan = plan_sweep(wanted, store)
+    plan = make_plan(wanted, store, lambda done: watch.planning(done, len(wanted)))
     watch.planned(plan)
-    failures = {failure.spec: failure for failure in plan.refused}
+    failed: dict[str, str] = {}
     if plan.groups:
-        with Workers(workers) as pool:
-            work = _Work(store, pool, watch, checkpoint_seconds)
+        with threads() if executor is None else _given(executor) as execute:
+            work = _Work(store, execute, watch, checkpoint_seconds)
             work.do(plan)
-        failures |= {
-            spec: Failure(spec, work.failed[key])
-            for spec, key in plan.keys.items()
-            if key in work.failed
-        }
+            failed = work.failed
     _clear_up(store)
-    runs = [failures[spec] if spec in failures else store.load(plan.keys[spec]) for spec in wanted]
+    refused = iter(plan.refused)
+    runs: list[StoredRun | Failure] = []
+    for spec, key in zip(wanted, plan.keys, strict=True):
+        if key is None:
+            runs.append(next(refused))
+        else:
+            runs.append(Failure(spec, failed[key]) if key in failed else store.load(key))
     return Swept(runs, plan)
+
+
+@contextmanager
+def _given(executor: Executor) -> Iterator[Executor]:
+    yield executor
 
 
 class _Work:
     """The work of a sweep, group by group.
 
-    A group is claimed as a whole or not at all. So sweeps of the same specs train the same groups,
-    whoever gets which, and their store has the same bits as that of one sweep alone.
+    A group is trained by whoever holds its lock. Sweeps of the same specs train the same groups,
+    whoever gets which, so their store has the same bits as that of one sweep alone.
 
     Attributes:
         failed: why runs failed, by key.
     """
 
-    def __init__(self, store: Store, workers: Workers, watch: Watch, seconds: float) -> None:
+    def __init__(self, store: Store, execute: Executor, watch: Watch, seconds: float) -> None:
         self.failed: dict[str, str] = {}
         self._finished: set[str] = set()
-        self._store = store
-        self._workers = workers
-        self._watch = watch
-        self._seconds = seconds
+        self._store, self._execute, self._watch, self._seconds = store, execute, watch, seconds
 
-    def do(self, plan: SweepPlan) -> None:
-        """Settle every run: it is in the store, or has failed."""
+    def do(self, plan: Plan) -> None:
+        """Finish every run that is to do: it is in the store, or has failed."""
         for key in sorted(plan.broken):
             if aside := self._store.repair(key):
                 self._watch.said(f"run {key} was damaged: set aside in {aside}, computed again")
-        pending = [runs for runs in plan.groups if not self._settle(runs)]
+        pending = [runs for runs in plan.groups if not self._finish(runs)]
         if pending:
-            count = sum(not self._is_settled(key) for runs in pending for key in runs)
+            count = sum(not self._is_done(key) for runs in pending for key in runs)
             what = "a run" if count == 1 else f"{count} runs"
             self._watch.said(f"waiting for {what} that another sweep is computing")
         while pending:
             time.sleep(PATIENCE)
-            pending = [runs for runs in pending if not self._settle(runs)]
+            pending = [runs for runs in pending if not self._finish(runs)]
 
-    def _settle(self, runs: Mapping[str, RunSpec]) -> bool:
-        """Settle runs that were planned together.
-
-        Returns:
-            Whether they are settled; ``False`` if somebody else is working on some of them.
-        """
+    def _finish(self, runs: "Mapping[str, Prepared]") -> bool:
+        """Train what is left of a planned group; ``False`` if somebody else is working on it."""
         while group := self._next(runs):
-            with self._claimed(group) as claimed:
-                if not claimed:
-                    return False
-                # What was seen before the claims may be past: others may have finished or begun.
-                if group == self._next(runs):
-                    self._train(group)
+            try:
+                with self._locked(group):
+                    # What was seen before may be past: others may have finished or begun.
+                    if group == self._next(runs):
+                        self._train(group, runs)
+            except Timeout:
+                return False
         return True
 
-    def _next(self, runs: Mapping[str, RunSpec]) -> Group | None:
-        """What to train of some runs: a group that was begun with one of them, or all the rest."""
-        todo = {key: spec for key, spec in runs.items() if not self._is_settled(key)}
+    def _locked(self, group: Group) -> Any:
+        with self._store.writing():
+            return group.lock().acquire(blocking=False)
+
+    def _next(self, runs: "Mapping[str, Prepared]") -> Group | None:
+        """What to train: a group that was begun with one of the runs, or all that are left."""
+        todo = {key: run for key, run in runs.items() if not self._is_done(key)}
         if not todo:
             return None
-        for group in begun_groups(self._store):
+        for group in self._store.begun_groups():
             if not todo.keys().isdisjoint(group.keys):
                 return group
-        return Group.of(self._store, list(todo.items()))
+        return self._store.group(todo, [run.spec.document() for run in todo.values()])
 
-    def _is_settled(self, key: str) -> bool:
-        if key not in self._finished and is_finished(self._store, key):
+    def _is_done(self, key: str) -> bool:
+        if key not in self._finished and self._store.is_finished(key):
             self._finished.add(key)
         return key in self._finished or key in self.failed
 
-    @contextmanager
-    def _claimed(self, group: Group) -> Iterator[bool]:
-        """Claim all runs of a group that are not settled, or none; yields which."""
-        with ExitStack() as held:
-            claims: list[Claim | None] = []
-            # All sweeps claim in the same order, so that of two with common runs one gets on.
-            for key, spec in sorted(zip(group.keys, group.specs, strict=True), key=itemgetter(0)):
-                if self._is_settled(key):
-                    continue
-                claims.append(self._store.claim(spec))
-                if claims[-1] is None:
-                    held.close()
-                    break
-                held.enter_context(claims[-1])
-            yield None not in claims
-
-    def _train(self, group: Group) -> None:
+    def _train(self, group: Group, known: "Mapping[str, Prepared]") -> None:
         """Train a group; if that fails, each of its runs alone, so that only culprits fail."""
         if not group.apart:
             try:
-                self._train_together(group)
+                self._train_together(group, known)
             except (StoreError, OSError):
                 raise  # this is no run's fault, and the next call goes on
             except Exception as error:
-                self._watch.ended(group, failed=True)
+                self._watch.ended(group.keys, failed=True)
                 if len(group.keys) == 1:
                     self.failed[group.keys[0]] = reason_for(error)
                 else:
                     self._watch.said(f"{len(group.keys)} runs failed together; trying each alone")
                     group = group.take_apart()
         if group.apart:
-            for run in zip(group.keys, group.specs, strict=True):
-                if not self._is_settled(run[0]):
-                    self._train(Group.of(self._store, [run]))
+            for key, spec in zip(group.keys, group.specs, strict=True):
+                if not self._is_done(key):
+                    self._train(self._store.group([key], [spec]), known)
         with self._store.writing():
             group.remove()
 
-    def _train_together(self, group: Group) -> None:
+    def _train_together(self, group: Group, known: "Mapping[str, Prepared]") -> None:
+        from bezoar.training import CheckpointError
+
+        both = zip(group.keys, group.specs, strict=True)
+        runs = [_prepared(key, spec, known) for key, spec in both]
+        if tuple(run.key for run in runs) != group.keys:
+            self._watch.said("files that a group of runs is made from have changed; it starts over")
+            return
         group.write()
         began = datetime.now(UTC)
         start = None
         try:
-            start = group.checkpoint()
-            histories = self._histories(group, start)
+            start = _checkpoint(group)
+            histories = self._histories(group, runs, start)
         except CheckpointError as error:
             self._watch.said(f"{error}; its {len(group.keys)} runs start over")
             start = None
-            histories = self._histories(group, None)
+            histories = self._histories(group, runs, None)
         told = provenance(began, datetime.now(UTC))
         if start is not None:
             told["resumed_after"] = start.iteration
-        for key, spec, history in zip(group.keys, group.specs, histories, strict=True):
-            if self._is_settled(key):
-                continue
-            if run_key(spec) != key:
-                self.failed[key] = "network: its file was changed while the run was trained"
+        for key, run, history in zip(group.keys, runs, histories, strict=True):
+            if self._is_done(key):
                 continue
             others = [other for other in group.keys if other != key]
-            self._store.save(spec, history, told | {"trained_with": others})
-            if not self._is_settled(key):  # or it would be computed for ever
+            finished = Finished(run.spec.document(), versions(), run.network, history)
+            told_of_run = told | {"trained_with": others}
+            self._store.save(key, finished, told_of_run, run.spec.keep_models)
+            if not self._is_done(key):  # or it would be computed for ever
                 raise StoreError(f"store: {self._store.path} does not give back what was written")
-        self._watch.ended(group, failed=False)
+        self._watch.ended(group.keys, failed=False)
 
-    def _histories(self, group: Group, start: Checkpoint | None) -> list[History]:
-        self._watch.began(group, start.iteration if start else 0)
-        return train_group(
-            group.specs,
-            self._workers,
-            partial(self._watch.advanced, group),
-            start,
-            _Keeper(group, self._seconds).see,
-        )
+    def _histories(
+        self, group: Group, runs: "Sequence[Prepared]", start: "Checkpoint | None"
+    ) -> "list[History]":
+        specs = [run.spec for run in runs]
+        self._watch.began(group.keys, specs, start.iteration if start else 0)
+        progress = partial(self._watch.advanced, group.keys)
+        keeper = _Keeper(group, specs[0].iterations, self._seconds)
+        return self._execute(runs, progress, start, keeper.see)
+
+
+def _prepared(key: str, spec: dict[str, Any], known: "Mapping[str, Prepared]") -> "Prepared":
+    """A run of a group, which may have been begun by a sweep of more runs than are known here."""
+    from bezoar.experiments._prepare import prepare
+
+    return known[key] if key in known else prepare(RunSpec.read(spec))
+
+
+def _checkpoint(group: Group) -> "Checkpoint | None":
+    """Where a group's training stood when it was last written, if it was."""
+    from bezoar.training import Checkpoint, CheckpointError
+
+    try:
+        return Checkpoint.load(group.checkpoint_file)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise CheckpointError(
+            f"checkpoint: {group.checkpoint_file} cannot be read: {error.strerror}"
+        ) from None
 
 
 class _Keeper:
     """Writes a checkpoint now and then, and when training is done."""
 
-    def __init__(self, group: Group, seconds: float) -> None:
-        self._group = group
+    def __init__(self, group: Group, iterations: int, seconds: float) -> None:
+        self._group, self._iterations = group, iterations
         self._pause = self._seconds = seconds
         self._last = time.monotonic()
 
-    def see(self, checkpoint: Checkpoint) -> None:
-        """Write it if it is time."""
+    def see(self, checkpoint: "Checkpoint") -> None:
+        """Write it if it is time.
+
+        Raises:
+            StoreError: where the store cannot be written; what was there before remains.
+        """
         before = time.monotonic()
         # The last one is for the moments in which some runs are saved and others are not yet.
-        done = checkpoint.iteration == self._group.specs[0].iterations
+        done = checkpoint.iteration == self._iterations
         if done or before - self._last >= self._pause:
-            self._group.keep(checkpoint)
+            with self._group.store.writing():
+                checkpoint.save(self._group.checkpoint_file)
             self._last = time.monotonic()
             self._pause = max(self._seconds, WORTH * (self._last - before))
 
 
 def _clear_up(store: Store) -> None:
     """Remove what sweeps left that died after the last of a group's runs was saved."""
-    for group in begun_groups(store):
-        if all(is_finished(store, key) for key in group.keys):
+    for group in store.begun_groups():
+        if all(store.is_finished(key) for key in group.keys):
             with suppress(OSError):  # as in a store that can only be read
                 group.remove()

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from bezoar import aggregators, attacks, data, networks, theory
-from bezoar._registry import choose
+from bezoar._options import choose
 from bezoar._seeds import Purpose, generator
 from bezoar.experiments._running import Progress, part_of
 from bezoar.experiments._verification import Verdict, reduced_mnist, verify

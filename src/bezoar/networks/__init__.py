@@ -3,9 +3,9 @@
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from bezoar import _registry
+from bezoar import _options
 from bezoar.networks._files import from_file
-from bezoar.networks._mixing import MIXINGS
+from bezoar.networks._mixing import MIXINGS, Mixing
 from bezoar.networks._network import Network
 from bezoar.networks._over_time import NetworkOverTime
 from bezoar.networks._topologies import (
@@ -42,6 +42,7 @@ NETWORKS: dict[str, Callable[..., Network]] = {
 __all__ = [
     "MIXINGS",
     "NETWORKS",
+    "Mixing",
     "Network",
     "NetworkOverTime",
     "create",
@@ -52,7 +53,7 @@ __all__ = [
 
 def create(name: str, **options: Any) -> Network:
     """The network called ``name``, made with the given options."""
-    return _registry.create("network", name, NETWORKS, options)
+    return _options.create("network", name, NETWORKS, options)
 
 
 def create_poisoned(

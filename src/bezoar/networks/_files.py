@@ -1,18 +1,18 @@
 """Networks from files: GraphML, edge lists, adjacency JSON."""
 
 import json
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Sequence, Set
 from pathlib import Path
 from typing import Any
 
 import networkx as nx
 
 from bezoar._errors import BezoarError
-from bezoar._registry import choose
+from bezoar._options import choose
 from bezoar.networks._network import Network
 
 
-def from_file(path: str | Path, poisoned: Collection[int] | None = None) -> Network:
+def from_file(path: Path, poisoned: Sequence[int] | Set[int] | None = None) -> Network:
     """Read a network; the format follows from the ending.
 
     - ``.graphml``: GraphML; agents with a true attribute ``poisoned`` are poisoned.

@@ -1,11 +1,12 @@
 """Doubly stochastic mixing matrices, in sparse form (section "IOS" of the paper)."""
 
 from collections.abc import Callable
+from typing import Literal
 
 import numpy as np
 from scipy import sparse
 
-from bezoar._registry import choose
+from bezoar._options import choose
 
 
 def metropolis(adjacency: sparse.csr_array) -> sparse.csr_array:
@@ -41,6 +42,9 @@ def _with_diagonal(links: sparse.coo_array, weights: np.ndarray) -> sparse.csr_a
     matrix.sort_indices()
     return matrix
 
+
+#: The mixing matrices by their names.
+Mixing = Literal["metropolis", "equal"]
 
 MIXINGS: dict[str, Callable[[sparse.csr_array], sparse.csr_array]] = {
     "metropolis": metropolis,

@@ -4,7 +4,7 @@
 a collection that names them.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Sequence, Set
 
 import networkx as nx
 import numpy as np
@@ -12,7 +12,7 @@ import numpy as np
 from bezoar._errors import BezoarError
 from bezoar.networks._network import Network
 
-Poisoned = int | Collection[int]
+Poisoned = int | Sequence[int] | Set[int]
 
 #: How often a random topology is drawn again in the hope of a connected one.
 DRAWS = 100

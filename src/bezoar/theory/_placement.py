@@ -8,7 +8,7 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
-from bezoar._registry import choose
+from bezoar._options import choose
 from bezoar.networks import Network
 from bezoar.theory._checks import whole
 from bezoar.theory._virtual import KINDS, placements

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from bezoar._registry import choose
+from bezoar._options import choose
 from bezoar.networks import Network
 
 Floats = NDArray[np.float64]

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from bezoar import _registry
+from bezoar import _options
 from bezoar.training._checkpoint import Checkpoint, CheckpointError
 from bezoar.training._engine import Engine, History, check_length
 from bezoar.training._machine_speed import operations, product_speed
@@ -55,9 +55,9 @@ __all__ = [
 
 def schedule(name: str, **options: Any) -> Schedule:
     """The schedule called ``name``, made with the given options."""
-    return _registry.create("schedule", name, SCHEDULES, options)
+    return _options.create("schedule", name, SCHEDULES, options)
 
 
 def optimizer(name: str, **options: Any) -> Optimizer:
     """The optimiser called ``name``, made with the given options."""
-    return _registry.create("optimizer", name, OPTIMIZERS, options)
+    return _options.create("optimizer", name, OPTIMIZERS, options)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from bezoar._errors import BezoarError
-from bezoar._registry import choose
+from bezoar._options import choose
 from bezoar.exchange import Sent, Tuning
 from bezoar.training._checkpoint import Checkpoint, Measured, subject_of
 from bezoar.training._exchanges import Exchanges

@@ -3,24 +3,23 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
+from pydantic import Field
 from torch import Tensor
 
-from bezoar._errors import BezoarError
+from bezoar._options import Part
 
 
 @dataclass(frozen=True)
-class Optimizer(ABC):
+class Optimizer(Part, ABC):
     """A direction for every local update ``y = x − γ d``; its fields are its options.
 
     Attributes:
-        name: the name for specs and the command line.
         remembers: the names of the tensors that it keeps from one iteration to the next, each as
             large as the models. They start at zero.
     """
 
-    name: ClassVar[str] = ""
     remembers: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
@@ -51,15 +50,9 @@ class _WithMomentum(Optimizer):
         beta: how much of the momentum stays, ``β``.
     """
 
-    beta: float = 0.9
+    beta: Annotated[float, Field(ge=0, lt=1)] = 0.9
 
     remembers: ClassVar[tuple[str, ...]] = ("momentum",)
-
-    def __post_init__(self) -> None:
-        if isinstance(self.beta, bool) or not isinstance(self.beta, int | float):
-            raise BezoarError(f"beta: expected a number, found {self.beta!r}")
-        if not 0 <= self.beta < 1:
-            raise BezoarError(f"beta: expected a number from 0 to below 1, found {self.beta!r}")
 
 
 @dataclass(frozen=True)

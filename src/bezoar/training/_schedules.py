@@ -5,13 +5,11 @@ from dataclasses import dataclass
 from math import sqrt
 from typing import ClassVar
 
-from bezoar._errors import BezoarError
+from bezoar._options import Part, Positive
 
 
-class Schedule(ABC):
+class Schedule(Part, ABC):
     """A step size for every iteration; a frozen dataclass whose fields are its options."""
-
-    name: ClassVar[str] = ""
 
     @abstractmethod
     def __call__(self, iteration: int, iterations: int) -> float:
@@ -26,11 +24,7 @@ class _Scaled(Schedule):
         scale: the factor ``γ``.
     """
 
-    scale: float = 0.1
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.scale, int | float) or not self.scale > 0:
-            raise BezoarError(f"scale: expected a positive number, found {self.scale!r}")
+    scale: Positive = 0.1
 
 
 @dataclass(frozen=True)
@@ -57,7 +51,7 @@ class Constant(_Scaled):
 class Horizon(_Scaled):
     """``γ/√K`` throughout, with ``K`` the number of iterations; the theorems have ``γ = 1``."""
 
-    scale: float = 1.0
+    scale: Positive = 1.0
 
     name: ClassVar[str] = "horizon"
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from bezoar._errors import BezoarError
-from bezoar._registry import choose
+from bezoar._options import choose
 from bezoar.aggregators import OutputLayer
 from bezoar.training._run import Run, State
 from bezoar.training._workers import Workers

@@ -1,13 +1,15 @@
 """A finished run on disk: a folder of plain files, none of which can run code when read.
 
-- ``run.json``: format, key, spec, versions, whether it diverged, and checksums of the next two
+- ``run.json``: format, key, spec, versions, whether it diverged, and checksums of the next three
 - ``metrics.parquet``: a column ``iteration``, and one a metric
+- ``network.json``: who was linked to whom, and who was poisoned
 - ``models.safetensors``: the final models, if the spec asks for them
 - ``provenance.json``: where, when and how it was computed
 
 All but the last are the same, byte for byte, whenever and wherever the same versions compute them.
 """
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,6 +17,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -22,9 +25,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from bezoar import __version__
 from bezoar._errors import BezoarError
 from bezoar._files import sync_folder, write_synced
-from bezoar._registry import choose
-from bezoar.experiments._identity import digest, spec_document, versions
-from bezoar.experiments._spec import RunSpec
+from bezoar._options import choose
+from bezoar.networks import Network
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,7 +38,8 @@ if TYPE_CHECKING:
 FORMAT = 1
 
 RUN, METRICS = "run.json", "metrics.parquet"
-MODELS, PROVENANCE = "models.safetensors", "provenance.json"
+NETWORK, MODELS = "network.json", "models.safetensors"
+PROVENANCE = "provenance.json"
 
 ITERATION = "iteration"
 
@@ -69,6 +72,23 @@ class _RunFile(BaseModel):
     files: dict[str, str]
 
 
+@dataclass(frozen=True)
+class Finished:
+    """What is to be kept of a run.
+
+    Attributes:
+        spec: its spec as a document.
+        versions: what computed it.
+        network: who was linked to whom, and who was poisoned.
+        history: what was measured.
+    """
+
+    spec: Mapping[str, Any]
+    versions: Mapping[str, str]
+    network: Network
+    history: "History"
+
+
 @dataclass(frozen=True, eq=False)
 class StoredRun:
     """A finished run in a store. What was measured is read when first asked for.
@@ -76,7 +96,7 @@ class StoredRun:
     Attributes:
         key: its name in the store.
         path: its folder.
-        spec: what was run.
+        spec: what was run, as a document.
         versions: what computed it.
         diverged: whether some agent's final model is not finite.
         files: the checksum of each file that can be reproduced.
@@ -84,7 +104,7 @@ class StoredRun:
 
     key: str
     path: Path
-    spec: RunSpec
+    spec: Mapping[str, Any]
     versions: Mapping[str, str]
     diverged: bool
     files: Mapping[str, str]
@@ -106,6 +126,21 @@ class StoredRun:
     def provenance(self) -> dict[str, Any]:
         """Where, when and how it was computed."""
         return _read_json(self.path, PROVENANCE)
+
+    @cached_property
+    def network(self) -> Network | None:
+        """The network it was trained on; ``None`` for runs stored before that was kept."""
+        if NETWORK not in self.files:
+            return None
+        try:
+            document = json.loads(self._content(NETWORK))
+            graph = nx.Graph(document["edges"])
+            graph.add_nodes_from(range(document["agents"]))
+            return Network(graph, document["poisoned"], name=document["name"])
+        except BrokenRunError:
+            raise
+        except (KeyError, TypeError, ValueError, nx.NetworkXException) as error:
+            raise BrokenRunError(self.path, f"{NETWORK} cannot be read ({error})") from None
 
     def models(self) -> "Tensor":
         """``[agents, D]`` the final models: weights class by class, then biases."""
@@ -174,39 +209,44 @@ def read_run(folder: Path) -> StoredRun:
         raise BrokenRunError(folder, f"{RUN}: {field}: {problem['msg']}") from None
     if file.key != folder.name or METRICS not in file.files:
         raise BrokenRunError(folder, f"{RUN} belongs to another run")
-    try:
-        spec = RunSpec.recall(file.spec)
-    except BezoarError as error:
-        writer = file.versions.get("bezoar", "unknown")
-        if writer == __version__:
-            raise BrokenRunError(folder, f"{RUN}: {error}") from None
-        raise UnknownFormatError(
-            f"run: {folder / RUN} was written by bezoar {writer} and cannot be read by "
-            f"{__version__}: {error}"
-        ) from None
-    return StoredRun(file.key, folder, spec, file.versions, file.diverged, file.files)
+    return StoredRun(file.key, folder, file.spec, file.versions, file.diverged, file.files)
 
 
 def write_run(
-    folder: Path, key: str, spec: RunSpec, history: "History", provenance: Mapping[str, Any]
+    folder: Path, key: str, run: Finished, provenance: Mapping[str, Any], keep_models: bool
 ) -> None:
     """Write a run into an empty folder, and wait until it is on the disk."""
-    contents = {METRICS: _metrics_file(history)}
-    if spec.keep_models:
-        contents[MODELS] = _models_file(history.models)
-    run = _RunFile(
+    contents = {METRICS: _metrics_file(run.history), NETWORK: _network_file(run.network)}
+    if keep_models:
+        contents[MODELS] = _models_file(run.history.models)
+    file = _RunFile(
         format=FORMAT,
         key=key,
-        spec=spec_document(spec),
-        versions=versions(),
-        diverged=history.diverged,
+        spec=dict(run.spec),
+        versions=dict(run.versions),
+        diverged=run.history.diverged,
         files={name: digest(content) for name, content in contents.items()},
     )
     contents[PROVENANCE] = _json_file(dict(provenance))
-    contents[RUN] = _json_file(run.model_dump())
+    contents[RUN] = _json_file(file.model_dump())
     for name, content in contents.items():
         write_synced(folder / name, content)
     sync_folder(folder)
+
+
+def digest(content: bytes) -> str:
+    """A checksum of some bytes."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def _network_file(network: Network) -> bytes:
+    document = {
+        "name": network.name,
+        "agents": network.agents,
+        "edges": network.edges,
+        "poisoned": network.poisoned,
+    }
+    return (json.dumps(document, ensure_ascii=False, separators=(",", ":")) + "\n").encode()
 
 
 def _metrics_file(history: "History") -> bytes:

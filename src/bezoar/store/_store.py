@@ -4,7 +4,7 @@
     runs/<key>/     finished runs; see _stored_run
     work/staging/   runs that are being written; moved to runs/ when they are whole
     work/locks/     who works on what; freed by the system when a process dies
-    work/groups/    sweeps' groups of runs under way, with their checkpoints
+    work/groups/    groups of runs under way, with their checkpoints
     work/broken/    runs that were found damaged, set aside
 
 Readers take no locks: what is in ``runs/`` is never changed, only added, set aside when it is
@@ -20,34 +20,26 @@ import shutil
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from filelock import FileLock
 
 from bezoar._errors import BezoarError
 from bezoar._files import make_folder, sync_folder, write_whole
-from bezoar.experiments._identity import DIGITS, digest, run_key
-from bezoar.experiments._locks import Claim, Lock
-from bezoar.experiments._stored_run import (
+from bezoar.store._gc import Removal, collect
+from bezoar.store._groups import Group, begun_groups
+from bezoar.store._stored_run import (
     BrokenRunError,
+    Finished,
     StoredRun,
     UnknownFormatError,
+    digest,
     read_run,
     write_run,
 )
 
-if TYPE_CHECKING:
-    from bezoar.experiments._gc import Removal
-    from bezoar.experiments._spec import RunSpec
-    from bezoar.training import History
-
-__all__ = [
-    "BrokenRunError",
-    "Claim",
-    "Store",
-    "StoreError",
-    "StoredRun",
-    "UnknownFormatError",
-    "run_key",
-]
+#: Hex digits of a run's key.
+DIGITS = 32
 
 #: The version of the layout that this code writes and the newest that it reads.
 FORMAT = 1
@@ -103,19 +95,26 @@ class Store:
     def __repr__(self) -> str:
         return f"Store({str(self.path)!r})"
 
-    def __contains__(self, wanted: "RunSpec | str") -> bool:
-        """Whether a run is finished. Whether it is undamaged, :meth:`repair` tells."""
-        return (self.runs_folder / _key_of(wanted)).is_dir()
+    def __contains__(self, key: str) -> bool:
+        """Whether a run is there. Whether it is undamaged, :meth:`is_finished` tells."""
+        return (self.runs_folder / _checked(key)).is_dir()
 
-    def load(self, wanted: "RunSpec | str") -> StoredRun:
-        """A finished run, by its spec, its key, or the beginning of its key.
+    def is_finished(self, key: str) -> bool:
+        """Whether a run is there, whole.
+
+        Raises:
+            UnknownFormatError: if a newer version wrote it.
+        """
+        return key in self and _is_whole(self.runs_folder / key)
+
+    def load(self, wanted: str) -> StoredRun:
+        """A finished run, by its key or the beginning of its key.
 
         Raises:
             BrokenRunError: if it is damaged.
             UnknownFormatError: if a newer version wrote it.
         """
-        is_prefix = isinstance(wanted, str) and not _KEY.fullmatch(wanted)
-        key = self.find_key(str(wanted)) if is_prefix else _key_of(wanted)
+        key = wanted if _KEY.fullmatch(wanted) else self.find_key(wanted)
         if key not in self:
             raise BezoarError(f"run: {key} is not in the store {self.path}")
         return read_run(self.runs_folder / key)
@@ -159,54 +158,63 @@ class Store:
                     raise
                 broken(error)
 
-    def save(self, spec: "RunSpec", history: "History", provenance: Mapping[str, Any]) -> StoredRun:
+    def save(
+        self, key: str, run: Finished, provenance: Mapping[str, Any], keep_models: bool = False
+    ) -> StoredRun:
         """Add a finished run; one that is already there stays as it is.
+
+        Args:
+            key: its name.
+            run: what it is, and what was measured.
+            provenance: where, when and how it was computed.
+            keep_models: whether its final models are kept, too.
 
         Raises:
             StoreError: if the disk is full or the store may not be written. Nothing is left.
         """
-        key = run_key(spec)
         with self.writing():
-            token = f"{key}-{secrets.token_hex(4)}"
+            token = f"{_checked(key)}-{secrets.token_hex(4)}"
             staging = self.staging_folder / token
-            # The lock tells the garbage collector that somebody is still writing there.
-            with Lock.wait(self.lock_file(token)):
+            # The lock tells whoever clears up that somebody is still writing there.
+            lock = self.lock(token)
+            with lock:
                 try:
                     staging.mkdir()
-                    write_run(staging, key, spec, history, provenance)
+                    write_run(staging, key, run, provenance, keep_models)
                     self._move_in(staging, key)
                 finally:
                     shutil.rmtree(staging, ignore_errors=True)
+                    Path(lock.lock_file).unlink(missing_ok=True)
         return self.load(key)
 
-    def claim(self, spec: "RunSpec") -> Claim | None:
-        """The right to compute a run; ``None`` while somebody else, or this process, has it."""
-        key = run_key(spec)
-        with self.writing():
-            lock = Lock.take(self.lock_file(key))
-        return Claim(key, lock) if lock else None
+    def group(self, keys: Collection[str], specs: Collection[dict[str, Any]]) -> Group:
+        """A group of runs that are trained together; nothing is written."""
+        return Group(self, tuple(keys), tuple(specs))
+
+    def begun_groups(self) -> "list[Group]":
+        """The groups that are written down, whoever works on them; large ones first."""
+        return list(begun_groups(self))
 
     def group_folder(self, keys: Collection[str]) -> Path:
         """The folder for the work on these runs together; not made here."""
         return self.groups_folder / digest("\n".join(sorted(keys)).encode())[:DIGITS]
 
-    def lock_file(self, name: str) -> Path:
-        """The file of the lock on something that is worked on."""
-        return self.locks_folder / f"{name}.lock"
+    def lock(self, name: str) -> FileLock:
+        """A lock between processes, which the system frees when a process dies."""
+        return FileLock(self.locks_folder / f"{name}.lock", thread_local=False)
 
-    def repair(self, wanted: "RunSpec | str") -> Path | None:
+    def repair(self, key: str) -> Path | None:
         """Set a run aside if it is damaged, so that it counts as not finished.
 
         Returns:
             Where it was moved to; ``None`` if there was nothing to do.
         """
-        key = _key_of(wanted)
-        folder = self.runs_folder / key
+        folder = self.runs_folder / _checked(key)
         if _is_whole(folder):
             return None
         aside = self.broken_folder / f"{key}-{secrets.token_hex(4)}"
         # Looked at again under a lock: another process may just have repaired and replaced it.
-        with self.writing(), Lock.wait(self.lock_file(f"{key}-repair")):
+        with self.writing(), self.lock(f"{key}-repair"):
             if _is_whole(folder):
                 return None
             make_folder(self.broken_folder)
@@ -215,21 +223,19 @@ class Store:
             sync_folder(self.runs_folder)
         return aside
 
-    def gc(self, outdated: bool = False, dry_run: bool = False) -> "list[Removal]":
+    def gc(self, outdated: Mapping[str, str] | None = None, dry_run: bool = False) -> list[Removal]:
         """Remove what nobody needs and nobody works on.
 
         That is: what a killed process left half-written, broken runs, and groups all of whose
         runs are finished.
 
         Args:
-            outdated: also remove runs of other versions, which no spec can ask for any more.
+            outdated: if given, the versions of today; runs of others go too.
             dry_run: only tell.
 
         Returns:
             What was (or would be) removed.
         """
-        from bezoar.experiments._gc import collect
-
         return collect(self, outdated, dry_run)
 
     def _move_in(self, staging: Path, key: str) -> None:
@@ -284,12 +290,10 @@ class Store:
             ) from error
 
 
-def _key_of(wanted: "RunSpec | str") -> str:
-    if not isinstance(wanted, str):
-        return run_key(wanted)
-    if not _KEY.fullmatch(wanted):
-        raise BezoarError(f"run: expected a key of {DIGITS} hex digits, found {wanted!r}")
-    return wanted
+def _checked(key: str) -> str:
+    if not isinstance(key, str) or not _KEY.fullmatch(key):
+        raise BezoarError(f"run: expected a key of {DIGITS} hex digits, found {key!r}")
+    return key
 
 
 def _is_whole(folder: Path) -> bool:

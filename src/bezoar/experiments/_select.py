@@ -1,25 +1,21 @@
-"""Finished runs as rows: their fields as text, picking some, and one long table of everything."""
+"""Finished runs by their fields: as text, picking some, and one long table of everything."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bezoar._choices import read_choice
 from bezoar._errors import BezoarError
 from bezoar._files import write_whole
-from bezoar._registry import choose
-from bezoar.experiments._known import CHOICES
-from bezoar.experiments._spec import RunSpec, option_text
-from bezoar.experiments._stored_run import ITERATION, StoredRun, parquet_bytes
+from bezoar._options import choose
+from bezoar.experiments._choice import option_text, split_choice
+from bezoar.experiments._spec import CHOICES, FORMAL, RunSpec, spec_of
+from bezoar.store import ITERATION, StoredRun, parquet_bytes
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 #: How files end that runs can be exported to.
 EXPORTS = (".csv", ".parquet")
-
-#: Fields that say nothing about a run's numbers.
-FORMAL = ("format", "metrics", "keep_models")
 
 
 def field_text(spec: RunSpec, field: str) -> str:
@@ -51,7 +47,7 @@ def read_conditions(conditions: Sequence[str]) -> dict[str, list[str]]:
 def matches(spec: RunSpec, wanted: Mapping[str, Sequence[str]]) -> bool:
     """Whether each field has one of the values wanted of it.
 
-    A choice has the value if it is written so, with options in any order, or has that name.
+    A choice has the value if it has that name, and those of its options that are given.
     """
     return all(any(_has(spec, field, v) for v in values) for field, values in wanted.items())
 
@@ -60,11 +56,9 @@ def _has(spec: RunSpec, field: str, value: str) -> bool:
     if field not in CHOICES:
         return _same(field_text(spec, field), value)
     choice = getattr(spec, field)
-    name, options = read_choice(value)
-    if name != choice.name or not options:
-        return bool(name == choice.name)
-    return options.keys() == choice.options.keys() and all(
-        _same(option_text(choice.options[option]), option_text(wanted))
+    name, options = split_choice(field, value)
+    return name == choice.name and all(
+        option in choice.options and _same(option_text(choice.options[option]), wanted)
         for option, wanted in options.items()
     )
 
@@ -84,7 +78,7 @@ def long_table(runs: Iterable[StoredRun]) -> "pa.Table":
     tables = []
     for run in runs:
         count = len(run.iterations)
-        fixed = {"key": run.key, **_cells(run.spec), "diverged": run.diverged}
+        fixed = {"key": run.key, **_cells(spec_of(run)), "diverged": run.diverged}
         columns = {name: pa.repeat(value, count) for name, value in fixed.items()}
         columns[ITERATION] = pa.array(run.iterations, pa.int64())
         columns |= {name: pa.array(v, pa.float64()) for name, v in run.metrics.items()}

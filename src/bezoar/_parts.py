@@ -1,0 +1,221 @@
+"""The parts of a run that are chosen by name: where each kind is found, and users' own.
+
+A choice is a registered name (``ios``), a name in a module (``package.module:Rule``), or a name in
+a file (``path/to/rules.py:Rule``).
+"""
+
+import hashlib
+import importlib
+import inspect
+import sys
+from collections.abc import Callable, MutableMapping
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from bezoar._errors import BezoarError
+from bezoar._options import choose
+
+Maker = Callable[..., Any]
+
+#: What the names of modules that are made from users' files begin with; a checksum follows.
+OWN = "_bezoar_own_"
+
+
+class Kind(NamedTuple):
+    """Where the parts of one kind are.
+
+    Attributes:
+        room: the package that has them.
+        table: the name there of the dictionary from names to makers.
+        base: the name there of the class that every part of this kind is an instance of.
+    """
+
+    room: str
+    table: str
+    base: str
+
+
+#: The kinds of parts, by the field of a spec that chooses one.
+KINDS = {
+    "network": Kind("networks", "NETWORKS", "Network"),
+    "dataset": Kind("data", "DATASETS", "Dataset"),
+    "partition": Kind("data", "PARTITIONS", "Partitioner"),
+    "attack": Kind("attacks", "ATTACKS", "Attack"),
+    "aggregator": Kind("aggregators", "AGGREGATORS", "Aggregator"),
+    "optimizer": Kind("training", "OPTIMIZERS", "Optimizer"),
+    "schedule": Kind("training", "SCHEDULES", "Schedule"),
+}
+
+
+def parts_of(kind: str) -> MutableMapping[str, Maker]:
+    """Every part of a kind that has a name, those of installed packages included."""
+    table: MutableMapping[str, Maker] = getattr(_room(kind), KINDS[kind].table)
+    for point in _entry_points(kind):
+        if point.name not in table:
+            table[point.name] = point.load()
+    return table
+
+
+def register(make: Maker, kind: str | None = None, name: str | None = None) -> Maker:
+    """Make a part of your own known by a name, as in a notebook.
+
+    A class can be decorated with it. Packages declare theirs as entry points instead, in the group
+    ``bezoar.aggregator``, ``bezoar.network`` and so on.
+
+    Args:
+        make: a class such as a rule, or a function that returns a network, a dataset, ….
+        kind: of :data:`KINDS`; of a class it is known.
+        name: by default the class's ``name``, or the function's own.
+
+    Returns:
+        What was given.
+    """
+    found = kind or next((kind for kind in KINDS if _is_class_of(make, kind)), None)
+    if found is None:
+        raise BezoarError(f"kind: must be given for {make!r}; allowed: {', '.join(KINDS)}")
+    choose("kind", found, KINDS)
+    name = name or getattr(make, "name", "") or getattr(make, "__name__", "")
+    if not name or ":" in name:
+        raise BezoarError(f"name: expected a text without a colon, found {name!r}")
+    parts_of(found)[name] = make
+    return make
+
+
+def maker(kind: str, name: str) -> Maker:
+    """What makes the part of a kind that is called ``name``."""
+    table = parts_of(kind)
+    if name in table or not _is_own(name):
+        return choose(kind, name, table)
+    place, _, attribute = name.rpartition(":")
+    try:
+        found = getattr(_module(place), attribute)
+    except AttributeError:
+        raise BezoarError(f"{kind}: {place} has no {attribute!r}") from None
+    except BezoarError as error:
+        raise BezoarError(f"{kind}: {error}") from None
+    if not callable(found):
+        raise BezoarError(f"{kind}: {name} is no class or function, found {found!r}")
+    made: Maker = found
+    return made
+
+
+def check_made(kind: str, name: str, made: Any) -> Any:
+    """The part that a maker returned, if it is one of its kind."""
+    base = getattr(_room(kind), KINDS[kind].base)
+    if not isinstance(made, base):
+        raise BezoarError(
+            f"{kind} {name}: expected a bezoar.{KINDS[kind].room}.{base.__name__}, found "
+            f"{type(made).__name__}"
+        )
+    return made
+
+
+def name_of(kind: str, part: Any) -> str | None:
+    """The name under which an object's class can be found again, if there is one."""
+    of = type(part)
+    for name, make in parts_of(kind).items():
+        if make is of:
+            return name
+    if of.__module__.partition(".")[0] in ("__main__", "builtins", "bezoar"):
+        return None
+    return f"{of.__module__}:{of.__qualname__}"
+
+
+def source_of(kind: str, name: str) -> str | None:
+    """A checksum of the code that defines a part; ``None`` for the package's own.
+
+    Raises:
+        BezoarError: if nobody can tell, as for a class typed into an interpreter.
+    """
+    make = maker(kind, name)
+    module = getattr(make, "__module__", "") or ""
+    top = module.partition(".")[0]
+    if top == "bezoar":
+        return None
+    if top.startswith(OWN):
+        return top.removeprefix(OWN)
+    package = sys.modules.get(top)
+    if module != "__main__" and package is not None and hasattr(package, "__path__"):
+        return _digest(b"".join(path.read_bytes() for path in _sources(package)))
+    try:
+        file = inspect.getsourcefile(make)
+        if file and Path(file).is_file():
+            return _digest(Path(file).read_bytes())
+        return _digest(inspect.getsource(make).encode())
+    except (OSError, TypeError):
+        raise BezoarError(
+            f"{kind} {name}: its source cannot be found, so its runs cannot be told apart; put it "
+            "into a file and choose it as path/to/file.py:Name"
+        ) from None
+
+
+def split_own(text: str) -> tuple[str, str]:
+    """A choice as it is typed, cut into its name and its options.
+
+    ``"dirichlet:alpha=1"`` has the options ``"alpha=1"``; so has ``"mine.py:Parts:alpha=1"``.
+    """
+    name, _, rest = text.partition(":")
+    attribute, _, more = rest.partition(":")
+    if attribute.strip().isidentifier() and "=" not in attribute:
+        return f"{name.strip()}:{attribute.strip()}", more
+    return name.strip(), rest
+
+
+def _is_own(name: str) -> bool:
+    return isinstance(name, str) and ":" in name
+
+
+def _is_class_of(make: Maker, kind: str) -> bool:
+    return isinstance(make, type) and issubclass(make, getattr(_room(kind), KINDS[kind].base))
+
+
+def _room(kind: str) -> ModuleType:
+    return importlib.import_module(f"bezoar.{KINDS[kind].room}")
+
+
+@cache
+def _entry_points(kind: str) -> tuple[metadata.EntryPoint, ...]:
+    return tuple(metadata.entry_points(group=f"bezoar.{kind}"))
+
+
+def _module(place: str) -> ModuleType:
+    """A module by its name, or by the path of its file."""
+    if place.endswith(".py"):
+        return _module_in_file(Path(place))
+    try:
+        return importlib.import_module(place)
+    except ImportError as error:
+        raise BezoarError(f"the module {place!r} cannot be imported: {error}") from None
+
+
+def _module_in_file(path: Path) -> ModuleType:
+    """The module in a file; read anew when the file has changed.
+
+    What is run is what was read: a run's identity covers this very content.
+    """
+    try:
+        source = path.read_bytes()
+    except OSError as error:
+        raise BezoarError(f"cannot read {path}: {error.strerror}") from None
+    name = OWN + _digest(source)
+    if name not in sys.modules:
+        module = ModuleType(name)
+        module.__file__ = str(path)
+        sys.modules[name] = module
+        try:
+            exec(compile(source, str(path), "exec"), module.__dict__)
+        except Exception as error:
+            del sys.modules[name]
+            raise BezoarError(f"{path} cannot be run: {type(error).__name__}: {error}") from error
+    return sys.modules[name]
+
+
+def _sources(package: ModuleType) -> list[Path]:
+    return sorted(path for folder in package.__path__ for path in Path(folder).rglob("*.py"))
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

@@ -1,0 +1,199 @@
+"""A part of a run, chosen by name, with every option written out."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, core_schema, from_json
+
+from bezoar import _parts
+from bezoar._errors import BezoarError
+from bezoar._options import (
+    default_options,
+    options_model,
+    options_text,
+    path_options,
+    plain_options,
+    read_options,
+)
+
+#: How the names of files end that stand for a network or a dataset, and what reads them.
+FILES = {
+    "network": ("from_file", (".graphml", ".edges", ".edgelist", ".txt", ".csv", ".json")),
+    "dataset": ("npz", (".npz",)),
+}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Something chosen by name, with its options.
+
+    Written as ``"dirichlet"``, as ``"dirichlet:alpha=0.5"``, or as a table
+    ``{name = "dirichlet", alpha = 0.5}``.
+
+    Attributes:
+        kind: the field of a spec that it is for.
+        name: a registered name, or ``package.module:Name`` or ``path/to/file.py:Name``.
+        options: every option, as a document holds it.
+        part: the part itself, where it was given as an object that has no name.
+    """
+
+    kind: str
+    name: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    part: Any = None
+
+    def __hash__(self) -> int:
+        return hash((self.kind, self.name, _hashable(self.options), id(self.part)))
+
+    def __str__(self) -> str:
+        """As it is typed: options at their defaults are left out."""
+        told = self.changed()
+        options = ",".join(f"{option}={option_text(value)}" for option, value in told.items())
+        return f"{self.name}:{options}" if options else self.name
+
+    def changed(self) -> dict[str, Any]:
+        """The options that are not at their defaults; all of a part that is not known here."""
+        try:
+            defaults = default_options(_parts.maker(self.kind, self.name))
+        except BezoarError:
+            defaults = {}
+        missing = object()
+        return {o: v for o, v in self.options.items() if defaults.get(o, missing) != v}
+
+    def document(self) -> str | dict[str, Any]:
+        """As a document holds it, every option written out."""
+        return {"name": self.name, **self.options} if self.options else self.name
+
+    def make(self, **instead: Any) -> Any:
+        """The part.
+
+        Args:
+            **instead: values of options that take the place of its own.
+        """
+        if self.part is not None:
+            return self.part
+        make = _parts.maker(self.kind, self.name)
+        try:
+            made = make(**read_options(make, {**self.options, **instead}))
+        except BezoarError as error:
+            raise BezoarError(f"{self.kind} {self.name}: {error}") from None
+        except TypeError as error:
+            raise BezoarError(f"{self.kind} {self.name}: {error}") from error
+        return _parts.check_made(self.kind, self.name, made)
+
+    def paths(self) -> tuple[str, ...]:
+        """The options that are paths of files."""
+        return path_options(_parts.maker(self.kind, self.name)) if self.part is None else ()
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, _: Any, __: GetCoreSchemaHandler) -> CoreSchema:
+        written = core_schema.plain_serializer_function_ser_schema(lambda choice: choice.document())
+        return core_schema.is_instance_schema(cls, serialization=written)
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, _: Any, __: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return {}
+
+
+def read_choice(kind: str, found: Any, folder: Path | None = None) -> Choice:
+    """A choice as it is typed, as a table, or as the part itself.
+
+    Args:
+        kind: the field of a spec that it is for.
+        found: what was given.
+        folder: what relative paths are relative to.
+
+    Raises:
+        BezoarError: with what was found and what is allowed.
+    """
+    if isinstance(found, Choice):
+        return found
+    if isinstance(found, str | Path):
+        return _read(kind, *split_choice(kind, str(found)), True, folder)
+    if isinstance(found, Mapping):
+        if not isinstance(found.get("name"), str):
+            raise BezoarError(
+                f"{kind}: expected a table with a name, as in {{name = …}}; found {found!r}"
+            )
+        options = {key: value for key, value in found.items() if key != "name"}
+        return _read(kind, found["name"], options, False, folder)
+    return _of_object(kind, found)
+
+
+def recall_choice(kind: str, document: Any) -> Choice:
+    """A choice that was once read; its name is not looked up again."""
+    if isinstance(document, str):
+        return Choice(kind, document)
+    if not isinstance(document, Mapping) or not isinstance(document.get("name"), str):
+        raise BezoarError(f"{kind}: expected a table with a name, found {document!r}")
+    return Choice(kind, document["name"], {k: v for k, v in document.items() if k != "name"})
+
+
+def option_text(value: Any) -> str:
+    """An option's value as it is typed."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def split_choice(kind: str, text: str) -> tuple[str, dict[str, str]]:
+    """A choice as it is typed, as a name and the texts of options.
+
+    The name of a file stands for what reads it.
+    """
+    reader, endings = FILES.get(kind, ("", ()))
+    if text.lower().endswith(tuple(endings)) and "=" not in text:
+        return reader, {"path": text}
+    name, rest = _parts.split_own(text)
+    options: dict[str, str] = {}
+    for part in filter(None, (part.strip() for part in rest.split(","))):
+        option, equals, value = (piece.strip() for piece in part.partition("="))
+        if not equals or not option:
+            raise BezoarError(f"{kind}: options are written name=value, found {part!r}")
+        if option in options:
+            raise BezoarError(f"{kind} {name}: {option} is given twice")
+        options[option] = value
+    return name, options
+
+
+def _read(
+    kind: str, name: str, options: Mapping[str, Any], as_text: bool, folder: Path | None
+) -> Choice:
+    if ".py:" in name and folder is not None:
+        name = str(folder / name)
+    make = _parts.maker(kind, name)
+    try:
+        return _checked(kind, name, make, options_text(options), as_text, folder)
+    except BezoarError as error:
+        raise BezoarError(f"{kind} {name}: {error}") from None
+
+
+@lru_cache(maxsize=4096)
+def _checked(
+    kind: str, name: str, make: _parts.Maker, options: bytes, as_text: bool, folder: Path | None
+) -> Choice:
+    values = read_options(make, from_json(options), as_text=as_text, folder=folder)
+    if isinstance(make, type):
+        make(**values)  # may refuse a combination; networks and datasets are made when needed
+    return Choice(kind, name, plain_options(make, values))
+
+
+def _of_object(kind: str, part: Any) -> Choice:
+    name = _parts.name_of(kind, _parts.check_made(kind, "object", part))
+    if name is None or not isinstance(_parts.maker(kind, name), type):
+        return Choice(kind, getattr(part, "name", "") or type(part).__name__, part=part)
+    make = _parts.maker(kind, name)
+    values = {option: getattr(part, option) for option in options_model(make).model_fields}
+    return Choice(kind, name, plain_options(make, values))
+
+
+def _hashable(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return tuple((key, _hashable(item)) for key, item in value.items())
+    if isinstance(value, list | tuple):
+        return tuple(map(_hashable, value))
+    hash(value)
+    return value

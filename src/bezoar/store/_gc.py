@@ -1,0 +1,152 @@
+"""Clearing up a store: what may go, unless somebody works on it."""
+
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from filelock import Timeout
+
+from bezoar._errors import BezoarError
+from bezoar.store._groups import read_group
+from bezoar.store._stored_run import BrokenRunError, read_run
+
+if TYPE_CHECKING:
+    from bezoar.store._store import Store
+
+#: What cannot be read may be somebody's work; it is nobody's after so many seconds of rest.
+REST = 86400.0
+
+
+@dataclass(frozen=True)
+class Removal:
+    """Something that was, or would be, removed.
+
+    Attributes:
+        path: the folder.
+        reason: why nobody needs it.
+        size: its bytes.
+    """
+
+    path: Path
+    reason: str
+    size: int
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """A folder that may go.
+
+    Attributes:
+        path: the folder.
+        lock: the name of the lock that whoever works on it holds.
+        why: why nobody needs it; ``None`` if somebody may.
+    """
+
+    path: Path
+    lock: str
+    why: Callable[[], str | None]
+
+
+def collect(store: "Store", current: Mapping[str, str] | None, dry_run: bool) -> list[Removal]:
+    """Remove, or only tell, what nobody needs and nobody works on; see :meth:`Store.gc`."""
+    if not store.work_folder.exists():
+        return []  # nothing was ever written here
+    candidates = [one for one in _candidates(store, current) if one.why()]
+    with store.writing():
+        removals = [removal for one in candidates if (removal := _remove(store, one, dry_run))]
+        if not dry_run:
+            _remove_locks(store)
+    return removals
+
+
+def _candidates(store: "Store", current: Mapping[str, str] | None) -> Iterator[_Candidate]:
+    for path in _folders(store.staging_folder):
+        yield _Candidate(path, path.name, lambda: "left half-written")
+    for path in _folders(store.broken_folder):
+        yield _Candidate(path, path.name, lambda: "broken, was set aside")
+    for key in store.finished_keys():
+        path = store.runs_folder / key
+        yield _Candidate(path, f"{key}-repair", partial(_why_no_run, path, current))
+    for path in _folders(store.groups_folder):
+        yield _Candidate(path, path.name, partial(_why_no_group, store, path))
+
+
+def _why_no_run(folder: Path, current: Mapping[str, str] | None) -> str | None:
+    """Why a finished run is of no use, if it is not."""
+    try:
+        run = read_run(folder)
+        run.verify()
+    except BrokenRunError:
+        return "broken"
+    except BezoarError:
+        return None  # a newer version, or somebody with more rights, may read it
+    return "of other versions" if current is not None and run.versions != current else None
+
+
+def _why_no_group(store: "Store", folder: Path) -> str | None:
+    """Why no sweep will go on with a group, if none will."""
+    group = read_group(store, folder)
+    if group is not None:
+        whole = all(key in store for key in group.keys)
+        return "a group whose runs are finished" if whole else None
+    return "a group that cannot be read" if _rests(folder) else None
+
+
+def _rests(folder: Path) -> bool:
+    """Whether nothing was written there for long."""
+    try:
+        latest = max(path.stat().st_mtime for path in (folder, *folder.iterdir()))
+    except FileNotFoundError:
+        return False  # somebody just removed it
+    return time.time() - latest > REST
+
+
+def _remove(store: "Store", candidate: _Candidate, dry_run: bool) -> Removal | None:
+    """Remove a folder and tell, unless somebody works on it."""
+    # Moved first: if this process is killed, no half of a run is left where whole ones are.
+    aside = store.staging_folder / f"removed-{secrets.token_hex(8)}"
+    with ExitStack() as held:
+        try:
+            for name in (candidate.lock, aside.name):
+                held.enter_context(store.lock(name).acquire(blocking=False))
+        except Timeout:
+            return None
+        # Asked again: before we had the lock, it may have been replaced.
+        reason = candidate.path.exists() and candidate.why()
+        if not reason:
+            return None
+        removal = Removal(candidate.path, reason, _size(candidate.path))
+        if not dry_run:
+            os.rename(candidate.path, aside)
+            shutil.rmtree(aside)
+    return removal
+
+
+def _remove_locks(store: "Store") -> None:
+    """Remove the files of locks that nobody holds."""
+    for path in store.locks_folder.glob("*.lock"):
+        lock = store.lock(path.stem)
+        try:
+            with lock.acquire(blocking=False):
+                path.unlink(missing_ok=True)
+        except Timeout:
+            continue
+
+
+def _folders(path: Path) -> list[Path]:
+    try:
+        entries = os.scandir(path)
+    except FileNotFoundError:
+        return []
+    return sorted(Path(entry.path) for entry in entries if entry.is_dir(follow_symlinks=False))
+
+
+def _size(folder: Path) -> int:
+    return sum(path.lstat().st_size for path in folder.rglob("*") if not path.is_dir())

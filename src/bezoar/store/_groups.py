@@ -1,0 +1,112 @@
+"""Groups of runs under way: what is trained together and how far it is.
+
+How runs are grouped decides last bits. So a group that was begun is written down, and whoever goes
+on with it after its process has died trains the same runs together, in the same order.
+
+In a folder of the store's ``work/groups``, named by a hash of the runs' keys:
+
+    group.json                which runs, in their order
+    checkpoint.safetensors    where their training stands
+"""
+
+import json
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from filelock import FileLock
+
+from bezoar._files import write_whole
+
+if TYPE_CHECKING:
+    from bezoar.store._store import Store
+
+GROUP_FILE = "group.json"
+CHECKPOINT_FILE = "checkpoint.safetensors"
+
+#: The version of group files that this code writes and reads.
+FORMAT = 2
+
+
+@dataclass(frozen=True)
+class Group:
+    """Runs that are trained together.
+
+    Attributes:
+        store: where they will be kept.
+        keys: their keys in the store, in the order in which they are trained.
+        specs: their specs as documents, in the same order.
+        apart: whether training them together has failed, so that each is trained alone.
+    """
+
+    store: "Store"
+    keys: tuple[str, ...]
+    specs: tuple[dict[str, Any], ...]
+    apart: bool = False
+
+    @property
+    def folder(self) -> Path:
+        """Where the work on it is kept."""
+        return self.store.group_folder(self.keys)
+
+    @property
+    def checkpoint_file(self) -> Path:
+        """Where its checkpoint is, if there is one."""
+        return self.folder / CHECKPOINT_FILE
+
+    def lock(self) -> FileLock:
+        """The lock that whoever trains the group holds; it is not yet taken."""
+        return self.store.lock(self.folder.name)
+
+    def write(self) -> None:
+        """Write down which runs these are.
+
+        Raises:
+            StoreError: where the store cannot be written.
+        """
+        content = {"format": FORMAT, "apart": self.apart, "keys": self.keys, "specs": self.specs}
+        with self.store.writing():
+            write_whole(self.folder / GROUP_FILE, (json.dumps(content, indent=2) + "\n").encode())
+
+    def take_apart(self) -> "Group":
+        """Write down that its runs do not train together; what they reached is dropped."""
+        group = replace(self, apart=True)
+        group.write()
+        with self.store.writing():
+            self.checkpoint_file.unlink(missing_ok=True)
+        return group
+
+    def remove(self) -> None:
+        """Remove its folder: its runs are kept, or will never be."""
+        with suppress(FileNotFoundError):  # somebody else may be clearing up, too
+            # What says that the folder is a group goes last: it must not go on without it.
+            for path in sorted(self.folder.iterdir(), key=lambda path: path.name == GROUP_FILE):
+                path.unlink(missing_ok=True)
+            self.folder.rmdir()
+
+
+def read_group(store: "Store", folder: Path) -> Group | None:
+    """The group that is written down in a folder; ``None`` if it cannot be read."""
+    try:
+        document = json.loads((folder / GROUP_FILE).read_bytes())
+        if document["format"] != FORMAT:
+            return None
+        keys, specs = tuple(map(str, document["keys"])), tuple(map(dict, document["specs"]))
+        group = Group(store, keys, specs, bool(document["apart"]))
+    except (OSError, ValueError, LookupError, TypeError):
+        return None  # not begun, just removed, or of another version; 'bezoar runs gc' clears up
+    return group if keys and len(keys) == len(specs) and group.folder == folder else None
+
+
+def begun_groups(store: "Store") -> Sequence[Group]:
+    """The groups that are written down in a store, whoever works on them; large ones first."""
+    try:
+        names = sorted(os.listdir(store.groups_folder))
+    except FileNotFoundError:
+        return []
+    found = (read_group(store, store.groups_folder / name) for name in names)
+    # A group that was taken apart contains those of its single runs, and must come before them.
+    return sorted((group for group in found if group), key=lambda group: -len(group.keys))
