@@ -7,6 +7,7 @@ import torch
 
 from bezoar import __version__, data
 from bezoar.cli._screen import print_json, print_table
+from bezoar.report import Table
 from bezoar.training import available_cores, product_speed
 
 PACKAGES = ("torch", "numpy", "scipy", "networkx", "matplotlib", "pydantic", "typer", "rich")
@@ -28,8 +29,8 @@ def doctor(json: bool) -> None:
     if json:
         print_json(report)
     else:
-        rows = [[key, str(value)] for key, value in report.items()]
-        print_table("bezoar doctor", ["what", "found"], rows, numbers=False)
+        rows = tuple((key, str(value)) for key, value in report.items())
+        print_table(Table(title="bezoar doctor", columns=("what", "found"), rows=rows))
 
 
 def _devices() -> str:

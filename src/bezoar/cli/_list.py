@@ -6,6 +6,7 @@ from typing import Any
 from bezoar import aggregators, attacks, data, networks, training
 from bezoar._registry import choose, options_of, summary_of
 from bezoar.cli._screen import print_json, print_table
+from bezoar.report import Table
 
 KINDS: dict[str, dict[str, Any]] = {
     "aggregators": dict(aggregators.AGGREGATORS),
@@ -26,11 +27,12 @@ def list_(kind: str | None, json: bool) -> None:
         print_json({name: _entries(table) for name, table in kinds.items()})
         return
     for name, table in kinds.items():
-        rows = [
-            [entry["name"], _options(entry["options"]), entry["summary"]]
+        rows = (
+            (entry["name"], _options(entry["options"]), entry["summary"])
             for entry in _entries(table)
-        ]
-        print_table(name, ["name", "options", "what it is"], rows, numbers=False)
+        )
+        columns = ("name", "options", "what it is")
+        print_table(Table(title=name, columns=columns, rows=tuple(rows)))
 
 
 def _entries(table: dict[str, Any]) -> list[dict[str, Any]]:

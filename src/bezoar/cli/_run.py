@@ -8,8 +8,16 @@ from typing import Any
 import numpy as np
 
 from bezoar.cli._options import check_picture, read_poisoned
-from bezoar.cli._screen import console, number, print_json, print_table, training_progress
+from bezoar.cli._screen import (
+    console,
+    number,
+    print_json,
+    print_page,
+    print_path,
+    training_progress,
+)
 from bezoar.experiments import RunSpec, network_of, run_all
+from bezoar.report import BASELINE, Curve, Page, Panel, Table, describe, panels_figure
 from bezoar.training import METRICS, History
 
 
@@ -32,7 +40,7 @@ def run(
     names = [str(spec.aggregator) for spec in specs]
     if baseline:
         specs.append(specs[0].read({**fields, "aggregator": "weighted_mean", "poisoned": ()}))
-        names.append("baseline")
+        names.append(BASELINE)
     before = time.perf_counter()
     title = f"{specs[0].network} · {specs[0].partition}"
     with training_progress(title) as progress:
@@ -43,9 +51,11 @@ def run(
     if json:
         print_json(_document(specs, histories, seconds))
         return
-    _print(specs, names, histories, seconds)
+    page, explained = _page(specs, names, histories, seconds)
+    print_page(page)
+    console.print("[dim]" + "\n".join(explained) + "[/]")
     if plot:
-        console.print(f"Picture: {plot}")
+        print_path("Picture", plot)
 
 
 def _document(
@@ -65,16 +75,15 @@ def _document(
     }
 
 
-def _print(
+def _page(
     specs: Sequence[RunSpec], names: Sequence[str], histories: Sequence[History], seconds: float
-) -> None:
-    first = specs[0]
-    network = network_of(first)
-    console.print(
-        f"[bold]{first.dataset}[/], {first.partition}, on {first.network} with {network.agents} "
-        f"agents, poisoned {list(network.poisoned) or 'nobody'} by {first.attack}; "
-        f"{first.iterations} iterations in {seconds:.1f} s"
-    )
+) -> tuple[Page, list[str]]:
+    """The last measurements of each run; of a single run, also some before.
+
+    Returns:
+        The page, and what its columns mean.
+    """
+    first, network = specs[0], network_of(specs[0])
     shown = {
         name: metric.column
         for name, metric in METRICS.items()
@@ -82,22 +91,32 @@ def _print(
     }
     if len(histories) == 1:
         [history] = histories
+        head, title = "iteration", names[0]
         rows = [
-            [str(history.iterations[at]), *(number(history[name][at]) for name in shown)]
+            (str(history.iterations[at]), *(number(history[name][at]) for name in shown))
             for at in _milestones(len(history.iterations))
         ]
-        print_table(names[0], ["iteration", *shown.values()], rows)
     else:
+        head, title = "rule", f"After {first.iterations} iterations"
         rows = [
-            [name, *(number(history[metric][-1]) for metric in shown)]
+            (name, *(number(history[metric][-1]) for metric in shown))
             for name, history in zip(names, histories, strict=True)
         ]
-        print_table(f"After {first.iterations} iterations", ["rule", *shown.values()], rows)
-    for name, history in zip(names, histories, strict=True):
-        if history.diverged:
-            console.print(f"[bold red]{name} diverged: some models are no longer finite[/]")
-    explained = [f"{column}: {METRICS[name].title}" for name, column in shown.items()]
-    console.print("[dim]" + "\n".join(explained) + "[/]")
+    table = Table(title=title, columns=(head, *shown.values()), rows=tuple(rows))
+    diverged = [n for n, history in zip(names, histories, strict=True) if history.diverged]
+    return Page(
+        name="run",
+        title=f"{first.dataset}, {first.partition}, on {first.network}",
+        caption=" ".join(
+            [
+                f"{describe(network)} by {first.attack}; {first.iterations} iterations in "
+                f"{seconds:.1f} s.",
+                *(f"{name} diverged: some models are no longer finite." for name in diverged),
+            ]
+        ),
+        command="",
+        tables=(table,),
+    ), [f"{column}: {METRICS[name].title}" for name, column in shown.items()]
 
 
 def _milestones(count: int) -> list[int]:
@@ -107,18 +126,15 @@ def _milestones(count: int) -> list[int]:
 def _plot(
     path: Path, specs: Sequence[RunSpec], names: Sequence[str], histories: Sequence[History]
 ) -> None:
-    from dataclasses import replace
-
-    from bezoar.report import Panel, look, panels_figure
-
-    curves = []
-    for place, (spec, name, history) in enumerate(zip(specs, names, histories, strict=True)):
-        rule = "baseline" if name == "baseline" else spec.aggregator.name
-        drawn = look(rule, place)
-        if spec.aggregator.options and rule != "baseline":
-            drawn = replace(drawn, label=f"{drawn.label} {str(spec.aggregator).partition(':')[2]}")
-        curves.append((drawn, history))
+    curves = [
+        Curve(
+            BASELINE if name == BASELINE else spec.aggregator.name,
+            (history,),
+            "" if name == BASELINE else str(spec.aggregator).partition(":")[2],
+        )
+        for spec, name, history in zip(specs, names, histories, strict=True)
+    ]
     metrics = [name for name in ("accuracy", "consensus_error") if name in histories[0].metrics]
     network = network_of(specs[0])
-    title = f"{network.name}, {specs[0].partition}"
-    panels_figure(path, [Panel(title, network, curves)], metrics)
+    panel = Panel(f"{network.name}, {specs[0].partition}", tuple(curves), network)
+    panels_figure(path, [panel], metrics)

@@ -81,4 +81,4 @@ def gc(
     """Remove what nobody needs: broken runs, and what killed sweeps left behind."""
     from bezoar.cli import _runs
 
-    _runs.clear_up(store, outdated, dry_run, json)
+    _runs.remove_garbage(store, outdated, dry_run, json)

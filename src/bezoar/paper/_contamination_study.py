@@ -25,6 +25,9 @@ RULES = ("weighted_mean", "trimmed_mean", "faba", "ios")
 #: Small, because the weighted mean's error is ``δ²`` up to terms of its order.
 STEP = 0.01
 
+#: The start is forgotten after a few hundred.
+ITERATIONS = 800
+
 #: The numbers of regular and poisoned agents: at most one poisoned agent in four.
 REGULAR, POISONED = 45, 15
 
@@ -52,7 +55,7 @@ class LearningError:
 
 
 @dataclass(frozen=True)
-class TopologyStudy:
+class ContaminationStudy:
     """Learning errors along either contamination rate, the other one held fixed.
 
     Attributes:
@@ -64,12 +67,12 @@ class TopologyStudy:
     by_delta: tuple[LearningError, ...]
 
 
-def topology_study(
+def contamination_study(
     rules: Sequence[str] = RULES,
-    iterations: int = 800,
+    iterations: int = ITERATIONS,
     workers: int | None = None,
     progress: Progress | None = None,
-) -> TopologyStudy:
+) -> ContaminationStudy:
     """The weighted mean's learning error follows ``δ²``, the robust rules' follows ``δ_max``.
 
     Networks are :func:`block_network`, and the costs those of the proof of Theorem 3, with two
@@ -85,17 +88,16 @@ def topology_study(
 
     Args:
         rules: the rules to compare.
-        iterations: ``K``; the start is forgotten after a few hundred.
+        iterations: ``K``.
         workers: how many threads; by default one a core.
         progress: called after every iteration.
     """
     dense_to_sparse = [block_network(heard=heard) for heard in (15, 9, 5, 3)]
     few_to_many = [block_network(poisoned=poisoned, heard=15) for poisoned in (3, 5, 9)]
-    networks = [*few_to_many, *dense_to_sparse]
-    found = learning_errors(networks, rules, iterations, workers, progress)
+    found = learning_errors([*few_to_many, *dense_to_sparse], rules, iterations, workers, progress)
     # The densest of the first row is the most poisoned of the second.
     split = len(few_to_many) * len(rules)
-    return TopologyStudy(found[split:], found[: split + len(rules)])
+    return ContaminationStudy(found[split:], found[: split + len(rules)])
 
 
 def block_network(regular: int = REGULAR, poisoned: int = POISONED, heard: int = 3) -> Network:
@@ -108,7 +110,7 @@ def block_network(regular: int = REGULAR, poisoned: int = POISONED, heard: int =
     Args:
         regular: ``R``, a multiple of ``poisoned`` and of ``heard``.
         poisoned: ``P``. A block must not be longer than ``heard``, so that no poisoned agent has
-            two neighbours with label 2 in :func:`topology_study`.
+            two neighbours with label 2 in :func:`contamination_study`.
         heard: an odd number from 3, or ``R``.
     """
     for field, found in (("poisoned", poisoned), ("heard", heard)):
@@ -131,7 +133,7 @@ def block_network(regular: int = REGULAR, poisoned: int = POISONED, heard: int =
 def learning_errors(
     networks: Sequence[Network],
     rules: Sequence[str] = RULES,
-    iterations: int = 800,
+    iterations: int = ITERATIONS,
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> tuple[LearningError, ...]:
@@ -147,43 +149,33 @@ def learning_errors(
     Returns:
         One for each network and rule, rules within networks.
     """
-    made = [aggregators.create(rule) for rule in rules]
     flip, schedule = attacks.create("label_flip"), Constant(STEP)
-    errors: dict[tuple[int, int], tuple[float, float]] = {}
+    runs = [
+        Run(network, aggregators.create(rule), flip, schedule)
+        for network in networks
+        for rule in rules
+    ]
+    last: dict[int, list[float]] = {}
+    sizes = sorted({network.agents for network in networks})
     with Workers(workers) as pool, pool.alone():
-        sizes = sorted({network.agents for network in networks})
         for before, agents in enumerate(sizes):
+            places = [place for place, run in enumerate(runs) if run.network.agents == agents]
+            both = [runs[place] for place in places for _ in (0, 1)]
+            labels = [_labels(run.network.at(1), i % 2) for i, run in enumerate(both)]
+            task = QuadraticTask(np.eye(2), -np.eye(2)[labels] / sqrt(2), both, pool)
+            every = max(1, iterations)
+            engine = Engine(task, iterations=iterations, every=every, metrics=("gradient_norm",))
             report = part_of(progress, before * iterations, len(sizes) * iterations)
-            cells = [
-                (place, number)
-                for place, network in enumerate(networks)
-                for number in range(len(rules))
-                if network.agents == agents
-            ]
-            runs = [
-                Run(networks[place], made[number], flip, schedule)
-                for place, number in cells
-                for _ in (0, 1)
-            ]
-            instances = [0, 1] * len(cells)
-            labels = [
-                _labels(run.network.at(1), instance)
-                for run, instance in zip(runs, instances, strict=True)
-            ]
-            task = QuadraticTask(np.eye(2), -np.eye(2)[labels] / sqrt(2), runs, pool)
-            engine = Engine(
-                task,
-                iterations=iterations,
-                every=max(1, iterations),
-                metrics=("gradient_norm",),
-            )
-            last = [float(history["gradient_norm"][-1]) for history in engine.train(report)]
-            errors |= dict(zip(cells, zip(last[::2], last[1::2], strict=True), strict=True))
-    rates = [theory.contamination(network) for network in networks]
-    return tuple(
-        LearningError(rules[number], rates[place].delta, rates[place].delta_max, found)
-        for (place, number), found in sorted(errors.items())
-    )
+            for i, history in enumerate(engine.train(report)):
+                value = float(history["gradient_norm"][-1])
+                last.setdefault(places[i // 2], []).append(value)
+    errors = []
+    for place, run in enumerate(runs):
+        rates = theory.contamination(run.network.at(1))
+        first, second = last[place]
+        name = run.aggregator.name
+        errors.append(LearningError(name, rates.delta, rates.delta_max, (first, second)))
+    return tuple(errors)
 
 
 def _labels(network: Network, instance: int) -> list[int]:

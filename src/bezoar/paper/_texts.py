@@ -1,17 +1,16 @@
 """What is written beside the paper's figures: captions, and texts for those who cannot see them."""
 
-from bezoar.experiments import (
-    BASELINE,
+from bezoar import networks
+from bezoar.paper._criteria import Curves
+from bezoar.paper._settings import (
     DRAWN,
-    NETWORKS,
+    NETWORK_TITLES,
     PARTITION_TITLES,
     SETTINGS,
-    Findings,
     Place,
     Setting,
 )
-from bezoar.networks import Network
-from bezoar.report._style import look
+from bezoar.report import BASELINE, look
 
 HEADINGS = {
     "fig1": "Figure 1: a motivating example",
@@ -25,16 +24,11 @@ HEADINGS = {
 SHOWN = "weighted_mean"
 
 
-def metrics_of(name: str) -> dict[str, str]:
-    """What a figure shows, with words to say where its curves end."""
-    if name == "fig4":
-        return {"heterogeneity": "ξ ends", "disturbance": "A ends"}
-    return {"accuracy": "accuracies end", "consensus_error": "consensus errors end"}
-
-
-def panel_title(network: str, partition: str) -> str:
-    """The name of the curves on a network and partition."""
-    return f"{NETWORKS[network]}, {PARTITION_TITLES[partition]}"
+#: What each figure shows, with words to say where its curves end.
+METRICS = {
+    name: {"accuracy": "accuracies end", "consensus_error": "consensus errors end"}
+    for name in SETTINGS
+} | {"fig4": {"heterogeneity": "ξ ends", "disturbance": "A ends"}}
 
 
 def shortened_note(name: str, setting: Setting) -> str:
@@ -49,18 +43,11 @@ def shortened_note(name: str, setting: Setting) -> str:
     )
 
 
-def caption(name: str, setting: Setting, findings: Findings, network: Network) -> str:
-    """What a figure shows and how it was made, in a few sentences.
-
-    Args:
-        name: the figure.
-        setting: what was run for it.
-        findings: what the runs measured.
-        network: a network of the figure, the only one but for Figure 1.
-    """
-    sentences = [_shows(name, setting), _seeds(setting, findings)]
-    if not network.regular_is_connected:
-        sentences.append(_single_agents(setting, findings))
+def caption(name: str, setting: Setting, curves: Curves) -> str:
+    """What a figure shows and how it was made, in a few sentences."""
+    sentences = [_shows(name, setting), _seeds(setting, curves)]
+    if not all(networks.create(network).regular_is_connected for network in setting.networks):
+        sentences.append(_single_agents(setting, curves))
     if note := shortened_note(name, setting):
         sentences.append(f"{note}.")
     return " ".join(sentences)
@@ -84,11 +71,11 @@ def _shows(name: str, setting: Setting) -> str:
     )
 
 
-def _seeds(setting: Setting, findings: Findings) -> str:
+def _seeds(setting: Setting, curves: Curves) -> str:
     fixed = [PARTITION_TITLES[part] for part in setting.partitions if part not in DRAWN]
     if len(fixed) == len(setting.partitions):
         return "Nothing here is random: every seed gives these curves."
-    count = len(findings.seeds)
+    count = max(len(curve.runs) for curve in curves.values())
     text = "The partitions are those of seed 0."
     if count > 1:
         text = f"Lines are means over {count} seeds, shaded from the smallest to the largest value."
@@ -97,30 +84,30 @@ def _seeds(setting: Setting, findings: Findings) -> str:
     return text
 
 
-def _single_agents(setting: Setting, findings: Findings) -> str:
+def _single_agents(setting: Setting, curves: Curves) -> str:
     [network], partition = setting.networks, setting.partitions[-1]
-    ends = ends_of(setting, findings, network, partition, "accuracy_worst")
+    ends = ends_of(setting, curves, network, partition, "accuracy_worst")
     return (
         "The regular agents are not connected among themselves, so their average model hides what "
-        f"single agents hold: {PARTITION_TITLES[partition]}, the worst agent's own model ends "
+        f"single agents have: {PARTITION_TITLES[partition]}, the worst agent's own model ends "
         f"{ends}. The data has the mean and the worst of the agents' own accuracies, too."
     )
 
 
-def alternative(name: str, setting: Setting, findings: Findings) -> str:
+def alternative(name: str, setting: Setting, curves: Curves) -> str:
     """A figure in words, with the numbers that its curves end at."""
-    metrics = metrics_of(name)
     sentences = [_layout(name)]
     for network in setting.networks:
         for partition in setting.partitions:
+            panel = f"{NETWORK_TITLES[network]}, {PARTITION_TITLES[partition]}"
             parts = [
-                f"{words} {ends_of(setting, findings, network, partition, metric)}"
-                for metric, words in metrics.items()
+                f"{words} {ends_of(setting, curves, network, partition, metric)}"
+                for metric, words in METRICS[name].items()
             ]
             if name != "fig4":
-                final = _final(findings, Place(network, partition, BASELINE), "accuracy")
+                final = _final(curves, Place(network, partition, BASELINE), "accuracy")
                 parts.append(f"the baseline's accuracy ends at {final:.3f}")
-            sentences.append(f"{panel_title(network, partition)}: {', '.join(parts)}.")
+            sentences.append(f"{panel}: {', '.join(parts)}.")
     if note := shortened_note(name, setting):
         sentences.append(f"{note}.")
     return " ".join(sentences)
@@ -143,10 +130,10 @@ def _layout(name: str) -> str:
     )
 
 
-def ends_of(setting: Setting, findings: Findings, network: str, partition: str, metric: str) -> str:
+def ends_of(setting: Setting, curves: Curves, network: str, partition: str, metric: str) -> str:
     """Between which values the rules' curves of a metric end, and whose those are."""
     ends = {
-        look(rule).label: _final(findings, Place(network, partition, rule), metric)
+        look(rule).label: _final(curves, Place(network, partition, rule), metric)
         for rule in setting.rules
     }
     low, high = min(ends, key=lambda label: ends[label]), max(ends, key=lambda label: ends[label])
@@ -154,5 +141,5 @@ def ends_of(setting: Setting, findings: Findings, network: str, partition: str, 
     return f"between {ends[low]:{form}} ({low}) and {ends[high]:{form}} ({high})"
 
 
-def _final(findings: Findings, place: Place, metric: str) -> float:
-    return float(findings.band(place)[metric][-1])
+def _final(curves: Curves, place: Place, metric: str) -> float:
+    return float(curves[place].mean(metric)[-1])

@@ -6,19 +6,18 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from paper_findings import METRICS, constant, findings
+from made_up_curves import METRICS, constant, curves
 
-from bezoar.experiments import CLAIMS, SETTINGS, Findings, Place, judge, judge_all, verdict
-from bezoar.experiments._claims import Claim
-from bezoar.experiments._findings import Seen
-from bezoar.experiments._judgements import Ahead, Alike, Between, Drops, Rises, Settles
+from bezoar.paper import CLAIMS, SETTINGS, Claim, Place, judge, verdict
+from bezoar.paper._criteria import Ahead, Alike, Between, Drops, Rises, Settles
+from bezoar.report import Curve
 
 MARGINS = st.lists(st.floats(-1, 1), min_size=1, max_size=6)
 
 
 def seen(runs):
-    """What a seed shows, from finals or curves by place."""
-    return Seen({Place(*place): constant(value) for place, value in runs.items()})
+    """Curves of one seed each, from finals or values by place."""
+    return {Place(*place): Curve(place[2], (constant(value),)) for place, value in runs.items()}
 
 
 # The rule of verdicts.
@@ -65,16 +64,16 @@ def test_more_seeds_or_a_coarser_resolution_decide_no_more(margins, margin, reso
     assert verdict(margins, resolution + further) in (decided, "undecided")
 
 
-# The ways to judge.
+# The criteria.
 
 
 def test_ahead_is_the_lowest_leader_over_the_highest_other():
     runs = {("fan", "iid", "ios"): 0.8, ("fan", "iid", "faba"): 0.7, ("fan", "iid", "rfa"): 0.65}
-    judgement = Ahead("fan", "iid", ("ios", "faba"), ("rfa",))
-    assert judgement.margin(seen(runs)) == pytest.approx(0.05)
-    assert judgement.numbers(seen(runs)) == {"IOS": 0.8, "FABA": 0.7, "RFA": 0.65}
-    near = dataclasses.replace(judgement, leaders=("rfa",), others=("ios", "faba"), by=-0.2)
-    assert near.margin(seen(runs)) == pytest.approx(0.05)
+    criterion = Ahead("fan", "iid", ("ios", "faba"), ("rfa",))
+    assert criterion.margin(seen(runs)) == pytest.approx([0.05])
+    assert criterion.numbers(seen(runs)) == {"IOS": 0.8, "FABA": 0.7, "RFA": 0.65}
+    near = dataclasses.replace(criterion, leaders=("rfa",), others=("ios", "faba"), by=-0.2)
+    assert near.margin(seen(runs)) == pytest.approx([0.05])
 
 
 def test_ahead_looks_at_the_end_alone():
@@ -87,11 +86,11 @@ def test_drops_count_the_rules_that_lose_enough():
     ends = {"ios": (0.9, 0.6), "faba": (0.9, 0.8), "rfa": (0.9, 0.95)}
     runs = {("fan", "iid", rule): before for rule, (before, _) in ends.items()}
     runs |= {("fan", "mild", rule): after for rule, (_, after) in ends.items()}
-    judgement = Drops(("fan", "iid"), ("fan", "mild"), tuple(ends))
-    assert judgement.margin(seen(runs)) == pytest.approx(-0.05)  # all must: the one that gained
-    two = dataclasses.replace(judgement, least=2, by=0.02)
-    assert two.margin(seen(runs)) == pytest.approx(0.08)
-    assert judgement.numbers(seen(runs)) == pytest.approx({"IOS": -0.3, "FABA": -0.1, "RFA": 0.05})
+    criterion = Drops(("fan", "iid"), ("fan", "mild"), tuple(ends))
+    assert criterion.margin(seen(runs)) == pytest.approx([-0.05])  # all must: the one that gained
+    two = dataclasses.replace(criterion, least=2, by=0.02)
+    assert two.margin(seen(runs)) == pytest.approx([0.08])
+    assert criterion.numbers(seen(runs)) == pytest.approx({"IOS": -0.3, "FABA": -0.1, "RFA": 0.05})
 
 
 @pytest.mark.parametrize(
@@ -100,26 +99,26 @@ def test_drops_count_the_rules_that_lose_enough():
 )
 def test_between_is_in_powers_of_ten_to_the_nearer_end(values, margin):
     runs = dict(zip([("fan", "iid", "ios"), ("fan", "iid", "rfa")], values, strict=True))
-    judgement = Between("fan", "iid", ("ios", "rfa"), "consensus_error", 1e-6, 1e-4)
-    assert judgement.margin(seen(runs)) == pytest.approx(margin)
+    criterion = Between("fan", "iid", ("ios", "rfa"), "consensus_error", 1e-6, 1e-4)
+    assert criterion.margin(seen(runs)) == pytest.approx([margin])
 
 
 def test_a_consensus_error_of_zero_is_far_below_every_order():
-    judgement = Between("fan", "iid", ("ios",), "consensus_error", 1e-6, 1e-4)
-    assert -1000 < judgement.margin(seen({("fan", "iid", "ios"): 0.0})) < -100
+    criterion = Between("fan", "iid", ("ios",), "consensus_error", 1e-6, 1e-4)
+    assert -1000 < criterion.margin(seen({("fan", "iid", "ios"): 0.0})) < -100
 
 
 def test_rises_needs_every_rule_every_step_and_every_measurement():
-    judgement = Rises("fan", ("iid", "mild", "by_class"), ("ios", "rfa"), "heterogeneity")
+    criterion = Rises("fan", ("iid", "mild", "by_class"), ("ios", "rfa"), "heterogeneity")
     runs = {
         ("fan", partition, rule): value
         for rule in ("ios", "rfa")
         for partition, value in (("iid", 0.1), ("mild", 1.0), ("by_class", 100.0))
     }
-    assert judgement.margin(seen(runs)) == pytest.approx(1)
+    assert criterion.margin(seen(runs)) == pytest.approx([1])
     crossing = {"heterogeneity": np.array([1, 1, 1, 0.01, 1, 1])}
-    assert judgement.margin(seen(runs | {("fan", "mild", "rfa"): crossing})) == pytest.approx(-1)
-    numbers = judgement.numbers(seen(runs))
+    assert criterion.margin(seen(runs | {("fan", "mild", "rfa"): crossing})) == pytest.approx([-1])
+    numbers = criterion.numbers(seen(runs))
     assert numbers.pop("smallest growth factor of all rules") == pytest.approx(10)
     assert numbers == {"i.i.d.": 0.1, "mild non-i.i.d.": 1.0, "by class": 100.0}
 
@@ -127,10 +126,10 @@ def test_rises_needs_every_rule_every_step_and_every_measurement():
 @pytest.mark.parametrize(("xi", "margin"), [(1, 0), (1.5, math.log10(1.5)), (27, -math.log10(3))])
 def test_alike_is_symmetric_in_the_ratio(xi, margin):
     metrics = {"heterogeneity": xi, "disturbance": 3.0}
-    judgement = Alike("fan", "iid", ("ios",), ("heterogeneity", "disturbance"), 3.0)
-    assert judgement.margin(seen({("fan", "iid", "ios"): metrics})) == pytest.approx(margin)
-    turned = dataclasses.replace(judgement, metrics=("disturbance", "heterogeneity"))
-    assert turned.margin(seen({("fan", "iid", "ios"): metrics})) == pytest.approx(margin)
+    criterion = Alike("fan", "iid", ("ios",), ("heterogeneity", "disturbance"), 3.0)
+    assert criterion.margin(seen({("fan", "iid", "ios"): metrics})) == pytest.approx([margin])
+    turned = dataclasses.replace(criterion, metrics=("disturbance", "heterogeneity"))
+    assert turned.margin(seen({("fan", "iid", "ios"): metrics})) == pytest.approx([margin])
 
 
 @pytest.mark.parametrize(
@@ -138,17 +137,17 @@ def test_alike_is_symmetric_in_the_ratio(xi, margin):
     [([9, 1, 1, 3, 1, 1], 1 / 3), ([1, 1, 1, 1, 1, 1], 1), ([1, 2, 3, 4, 5, 6], 2)],
 )
 def test_settles_compares_the_halves(curve, growth):
-    judgement = Settles("fan", ("iid",), ("ios",), "disturbance", 1.5)
+    criterion = Settles("fan", ("iid",), ("ios",), "disturbance", 1.5)
     shown = seen({("fan", "iid", "ios"): {"disturbance": np.array(curve, dtype=float)}})
-    assert judgement.margin(shown) == pytest.approx(math.log10(1.5 / growth))
-    assert judgement.numbers(shown) == pytest.approx(
+    assert criterion.margin(shown) == pytest.approx([math.log10(1.5 / growth)])
+    assert criterion.numbers(shown) == pytest.approx(
         {"largest": max(curve), "largest growth factor": growth}
     )
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.text)
 def test_not_a_number_decides_nothing(claim):
-    judged = judge(claim, findings(claim.figure, lambda place, seed: constant(math.nan)))
+    judged = judge(claim, curves(claim.figure, lambda place, seed: constant(math.nan)))
     assert judged.verdict == "undecided"
     assert judged.margins == ()
 
@@ -161,8 +160,8 @@ def test_every_figure_has_claims_and_they_are_told_apart():
     assert len({(claim.figure, claim.text) for claim in CLAIMS}) == len(CLAIMS)
     for claim in CLAIMS:
         assert claim.text.endswith(".")
-        assert claim.paper.startswith("Section ")
-        assert claim.resolution > 0
+        assert claim.criterion.resolution > 0
+        assert judge(claim, {}).paper.startswith("Section ")
 
 
 def random_finals(rng, places):
@@ -193,14 +192,14 @@ def between(one, other, share):
 def test_every_claim_can_come_out_all_three_ways(claim):
     """Otherwise it would claim nothing: search for runs that support it, and that refute it."""
     rng = np.random.default_rng(0)
-    places = [cell.place for cell in SETTINGS[claim.figure].cells()]
+    places = [place for place, _ in SETTINGS[claim.figure].runs()]
     growth = rng.uniform(0.2, 3, (1000, 6))
 
     def judged(finals, shape):
         # Every curve has its final at the end; before that it is made larger or smaller.
         factor = np.where(np.arange(6) < 5, shape, 1)
         runs = {p: constant({m: finals[p][m] * factor for m in METRICS}) for p in places}
-        return judge(claim, Findings({place: {0: run} for place, run in runs.items()}))
+        return judge(claim, {place: Curve(place.rule, (run,)) for place, run in runs.items()})
 
     found = {}
     for shape in growth:
@@ -223,38 +222,36 @@ def test_every_claim_can_come_out_all_three_ways(claim):
 
 
 def test_a_claim_is_judged_by_every_seed_it_depends_on():
-    claim = Claim("fig7", "IOS leads.", "Section 0", Ahead("fan", "iid", ("ios",), ("faba",)))
+    claim = Claim("fig7", "IOS leads.", Ahead("fan", "iid", ("ios",), ("faba",)))
 
     def make(place, seed):
         return constant({"accuracy": 0.5 + 0.1 * seed * (place.rule == "ios")})
 
-    judged = judge(claim, findings("fig7", make, seeds=(0, 1, 2)))
+    judged = judge(claim, curves("fig7", make, seeds=3))
     assert judged.margins == pytest.approx((0.0, 0.1, 0.2))
     assert judged.verdict == "undecided"
     assert judged.measured == "Final accuracy: IOS 0.500…0.700, FABA 0.500."
 
 
 def test_where_nothing_is_random_one_seed_stands_for_all():
-    by_class = Claim("fig7", "IOS leads.", "", Ahead("fan", "by_class", ("ios",), ("faba",)))
-    made = findings("fig7", lambda place, seed: constant({"accuracy": 0.5}), seeds=(0, 1, 2))
+    by_class = Claim("fig7", "IOS leads.", Ahead("fan", "by_class", ("ios",), ("faba",)))
+    made = curves("fig7", lambda place, seed: constant({"accuracy": 0.5}), seeds=3)
     assert len(judge(by_class, made).margins) == 1
-    both = Claim("fig7", "", "", Drops(("fan", "iid"), ("fan", "by_class"), ("ios",)))
+    both = Claim("fig7", "", Drops(("fan", "iid"), ("fan", "by_class"), ("ios",)))
     assert len(judge(both, made).margins) == 3
 
 
 def test_a_missing_run_is_named_and_decides_nothing():
-    claim = Claim("fig7", "IOS leads.", "", Ahead("fan", "iid", ("ios",), ("faba",)))
-    made = findings("fig7", lambda place, seed: constant(0.5))
-    judged = judge(claim, Findings({p: r for p, r in made.runs.items() if p.rule != "faba"}))
+    claim = Claim("fig7", "IOS leads.", Ahead("fan", "iid", ("ios",), ("faba",)))
+    made = curves("fig7", lambda place, seed: constant(0.5))
+    judged = judge(claim, {place: made[place] for place in made if place.rule != "faba"})
     assert judged.verdict == "undecided"
     assert judged.measured == "Not judged: the run of faba on fan (iid) is missing."
-    assert judge(claim, Findings({})).verdict == "undecided"
+    assert judge(claim, {}).verdict == "undecided"
 
 
 def test_a_shortened_run_is_said_to_be_one():
-    made = findings("fig1", lambda place, seed: constant(0.5))
-    full, short = (judge_all(CLAIMS, "fig1", made, iterations) for iterations in (500, 40))
-    assert [judged.text for judged in full] == [
-        claim.text for claim in CLAIMS if claim.figure == "fig1"
-    ]
-    assert all(j.text.endswith("; judged after 40 of 500 iterations.") for j in short)
+    made = curves("fig1", lambda place, seed: constant(0.5))
+    for claim in (claim for claim in CLAIMS if claim.figure == "fig1"):
+        assert judge(claim, made, 500).text == claim.text
+        assert judge(claim, made, 40).text.endswith("; judged after 40 of 500 iterations.")

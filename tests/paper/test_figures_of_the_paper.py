@@ -8,36 +8,37 @@ from itertools import combinations
 import matplotlib as mpl
 import numpy as np
 import pytest
+from made_up_curves import METRICS, MadeUp
 from matplotlib import pyplot as plt
-from paper_findings import METRICS, MadeUp
 
-from bezoar import networks, report
-from bezoar.experiments import SETTINGS, Band, Findings, Place, first_seeds
-from bezoar.experiments._findings import MissingRunError
-from bezoar.report import _figures, _paper_figures, _paper_texts
-from bezoar.report._paper_pages import curves_text
+from bezoar import networks, paper, report
+from bezoar.paper import SETTINGS, Place
+from bezoar.paper._figure_pages import data_text
+from bezoar.paper._figures import partitions_figure
+from bezoar.paper._texts import alternative, caption
+from bezoar.report import Curve, Page, Panel, _figures
 
 LABELS = [report.look(rule).label for rule in SETTINGS["fig2"].rules] + ["Baseline"]
 ALL = list(SETTINGS)
 
 
-def made_up(cell):
+def made_up(place, spec):
     """A run with values that depend on what it is, so that none can stand for another."""
-    rng = np.random.default_rng(zlib.crc32(repr((cell.place, cell.spec.seed)).encode()))
-    count = 1 + cell.spec.iterations // cell.spec.every
+    rng = np.random.default_rng(zlib.crc32(repr((place, spec.seed)).encode()))
+    count = 1 + spec.iterations // spec.every
     metrics = {name: rng.uniform(0.01, 1, count) for name in METRICS}
     metrics["consensus_error"][0] = 0  # all start at the same place
     metrics["poison_share"][0] = np.nan  # there was no exchange yet
-    if cell.place.rule == "baseline":
+    if place.rule == "baseline":
         metrics["disturbance"][:] = np.nan
-    return MadeUp(np.arange(count) * cell.spec.every, metrics, f"{rng.integers(2**60):032x}")
+    return MadeUp(np.arange(count) * spec.every, metrics, f"{rng.integers(2**60):032x}")
 
 
 def reproduced(name, seeds=1, quick=True, iterations=None):
     setting = SETTINGS[name].shortened(quick, iterations)
-    cells = setting.cells(first_seeds(seeds))
-    runs = [made_up(cell) for cell in cells]
-    return report.Reproduced(name, setting, cells, runs, f"bezoar reproduce {name}")
+    specs = setting.runs(seeds)
+    runs = [made_up(place, spec) for place, spec in specs]
+    return paper.TrainedFigure(name, setting, specs, runs, f"bezoar reproduce {name}")
 
 
 @pytest.fixture
@@ -114,7 +115,7 @@ def _is_shown(text, figure):
 
 @pytest.mark.parametrize("name", ["fig2", "fig5"])
 def test_a_column_a_partition_with_accuracy_above_and_consensus_error_below(drawn, tmp_path, name):
-    report.write_figure(tmp_path, reproduced(name))
+    paper.write_figure(tmp_path, reproduced(name))
     [figure] = drawn
     network, *above = figure["axes"][:4]
     _, *below = figure["axes"][4:]
@@ -133,7 +134,7 @@ def test_a_column_a_partition_with_accuracy_above_and_consensus_error_below(draw
 
 def test_curves_are_those_of_the_runs(drawn, tmp_path):
     made = reproduced("fig7")
-    report.write_figure(tmp_path, made)
+    paper.write_figure(tmp_path, made)
     for place, axes in enumerate(drawn[0]["axes"][1:4]):
         for line, run in zip(axes["lines"], made.runs[9 * place : 9 * place + 9], strict=True):
             assert np.array_equal(line, run["accuracy"])
@@ -141,10 +142,13 @@ def test_curves_are_those_of_the_runs(drawn, tmp_path):
 
 def test_several_seeds_are_drawn_as_mean_and_range(drawn, tmp_path):
     made = reproduced("fig2", seeds=3)
-    report.write_figure(tmp_path, made)
+    paper.write_figure(tmp_path, made)
     assert [axes["bands"] for axes in drawn[0]["axes"]] == [0, 9, 9, 0] * 2
-    first = [run for run, cell in zip(made.runs, made.cells, strict=True)
-             if cell.place == made.cells[0].place]  # fmt: skip
+    first = [
+        run
+        for run, (place, _) in zip(made.runs, made.specs, strict=True)
+        if place == made.specs[0][0]
+    ]
     assert len(first) == 3
     expected = np.mean([run["accuracy"] for run in first], axis=0)
     assert np.allclose(drawn[0]["axes"][1]["lines"][0], expected)
@@ -152,13 +156,14 @@ def test_several_seeds_are_drawn_as_mean_and_range(drawn, tmp_path):
 
 def test_a_band_is_as_wide_as_its_runs():
     runs = [MadeUp(np.arange(2), {"accuracy": np.array(v)}) for v in ([0.0, 1], [1, 1], [2, 4])]
-    band = Band(tuple(runs))
-    low, high = band.limits("accuracy")
-    assert (band["accuracy"].tolist(), low.tolist(), high.tolist()) == ([1, 2], [0, 1], [2, 4])
+    curve = Curve("ios", tuple(runs))
+    low, high = curve.limits("accuracy")
+    mean = curve.mean("accuracy")
+    assert (mean.tolist(), low.tolist(), high.tolist()) == ([1, 2], [0, 1], [2, 4])
 
 
 def test_figure_1_has_a_row_a_network(drawn, tmp_path):
-    report.write_figure(tmp_path, reproduced("fig1"))
+    paper.write_figure(tmp_path, reproduced("fig1"))
     axes = drawn[0]["axes"]
     assert [axes[place]["title"] for place in (0, 3)] == ["Two-castle", "Fan"]
     assert [axes[place]["yscale"] for place in (1, 2, 4, 5)] == ["linear", "log"] * 2
@@ -168,21 +173,21 @@ def test_figure_1_has_a_row_a_network(drawn, tmp_path):
 @pytest.mark.parametrize("seeds", [1, 2])
 def test_figure_4_shows_one_rule_and_the_range_of_all(drawn, tmp_path, seeds):
     made = reproduced("fig4", seeds)
-    report.write_figure(tmp_path, made)
+    paper.write_figure(tmp_path, made)
     plots = drawn[0]["axes"][1:]
     assert [axes["title"] for axes in plots] == ["i.i.d.", "mild non-i.i.d.", "by class"]
     for axes, partition in zip(plots, ("iid", "mild", "by_class"), strict=True):
         assert (axes["yscale"], len(axes["lines"]), len(axes["ranges"])) == ("log", 2, 2)
         runs = [
             run
-            for place, by_seed in made.findings.runs.items()
-            for run in by_seed.values()
+            for place, curve in made.curves.items()
+            for run in curve.runs
             if place.partition == partition and place.rule != "baseline"
         ]
         for metric, line, (low, high) in zip(
             ("heterogeneity", "disturbance"), axes["lines"], axes["ranges"], strict=True
         ):
-            mean = made.findings.band(Place("two_castle", partition, "weighted_mean"))[metric]
+            mean = made.curves[Place("two_castle", partition, "weighted_mean")].mean(metric)
             assert np.allclose(line, mean)
             assert low == pytest.approx(np.min([run[metric] for run in runs]))
             assert high == pytest.approx(np.max([run[metric] for run in runs]))
@@ -190,7 +195,7 @@ def test_figure_4_shows_one_rule_and_the_range_of_all(drawn, tmp_path, seeds):
 
 
 def test_figure_10_draws_the_three_networks(drawn, tmp_path):
-    summary = report.write_figure_10(tmp_path / "fig10", "bezoar reproduce fig10")
+    summary = paper.write_figure_10(tmp_path / "fig10", "bezoar reproduce fig10")
     titles = [axes["title"] for axes in drawn[0]["axes"]]
     assert titles == ["(a) Two-castle", "(b) Line", "(c) Fan"]
     [table] = summary.tables
@@ -205,9 +210,9 @@ def test_figure_10_draws_the_three_networks(drawn, tmp_path):
 )
 def test_no_texts_overlap_and_none_is_cut_off(drawn, tmp_path, name, quick):
     if name == "fig10":
-        report.write_figure_10(tmp_path / "fig10", "")
+        paper.write_figure_10(tmp_path / "fig10", "")
     else:
-        report.write_figure(tmp_path, reproduced(name, quick=quick))
+        paper.write_figure(tmp_path, reproduced(name, quick=quick))
     [figure] = drawn
     assert len(figure["boxes"]) > 3
     for (text, box), (other, against) in combinations(figure["boxes"], 2):
@@ -221,13 +226,13 @@ def test_no_texts_overlap_and_none_is_cut_off(drawn, tmp_path, name, quick):
 
 
 def test_a_shortened_figure_says_so_everywhere(drawn, tmp_path):
-    summary = report.write_figure(tmp_path, reproduced("fig2"))
+    summary = paper.write_figure(tmp_path, reproduced("fig2"))
     told = "40 iterations instead of 1,000"
     assert drawn[0]["title"].startswith(told)
     assert told in summary.caption
     assert told in summary.images[0].alt
     assert all("after 40 of 1,000 iterations" in claim.text for claim in summary.claims)
-    full = report.write_figure(tmp_path, reproduced("fig2", quick=False))
+    full = paper.write_figure(tmp_path, reproduced("fig2", quick=False))
     assert drawn[1]["title"] == ""
     assert "instead" not in full.model_dump_json()
 
@@ -236,104 +241,98 @@ def test_a_shortened_figure_says_so_everywhere(drawn, tmp_path):
 def test_a_figure_is_a_folder_of_files_and_a_summary(tmp_path, name):
     made = reproduced(name, seeds=2)
     folder = tmp_path / name
-    summary = report.write_figure(folder, made)
+    summary = paper.write_figure(folder, made)
     files = {f"{name}.png", f"{name}.pdf", f"{name}.csv", "summary.json"}
     assert {path.name for path in folder.iterdir()} == files
     assert {image.file for image in summary.images} | set(summary.data) == files - {"summary.json"}
-    assert report.Summary.load(folder) == summary
+    assert Page.load(folder).model_dump() == summary.model_dump()
     assert plt.imread(folder / f"{name}.png").std() > 0.01
     pdf = (folder / f"{name}.pdf").read_bytes()
     assert pdf.startswith(b"%PDF-")
     assert pdf.rstrip().endswith(b"%%EOF")
-    assert [curve.key for curve in summary.curves] == [run.key for run in made.runs]
+    shown = {run.key for run in made.runs}
+    if name == "fig4":
+        shown -= {run.key for c in made.curves.values() if c.rule == "baseline" for run in c.runs}
+    assert set(Page.load(folder).missing) == shown  # of no store, all are missing
     assert plt.get_fignums() == []
     if name == "fig4":  # the same runs give the same bytes
-        report.write_figure(tmp_path / "again", made)
+        paper.write_figure(tmp_path / "again", made)
         for path in folder.iterdir():
             assert path.read_bytes() == (tmp_path / "again" / path.name).read_bytes(), path.name
 
 
 def test_the_data_is_every_run_to_the_last_digit():
     made = reproduced("fig2", seeds=2)
-    rows = list(csv.DictReader(io.StringIO(curves_text(made))))
+    rows = list(csv.DictReader(io.StringIO(data_text(made))))
     assert list(rows[0]) == [
         "figure", "network", "partition", "rule", "seed", "iteration", *METRICS,
     ]  # fmt: skip
     points = [
-        (cell, iteration, place, run)
-        for cell, run in zip(made.cells, made.runs, strict=True)
-        for place, iteration in enumerate(run.iterations)
+        (where, spec, iteration, point, run)
+        for (where, spec), run in zip(made.specs, made.runs, strict=True)
+        for point, iteration in enumerate(run.iterations)
     ]
     assert len(rows) == len(points) == 11 * (2 * 2 + 1) * 9
-    for row, (cell, iteration, place, run) in zip(rows, points, strict=True):
+    for row, (where, spec, iteration, point, run) in zip(rows, points, strict=True):
         assert (row["figure"], row["network"]) == ("fig2", "two_castle")
-        assert row["partition"] == str(cell.spec.partition)
-        assert (row["rule"], row["seed"]) == (cell.place.rule, str(cell.spec.seed))
+        assert row["partition"] == str(spec.partition)
+        assert (row["rule"], row["seed"]) == (where.rule, str(spec.seed))
         assert row["iteration"] == str(iteration)
         for metric in METRICS:
             value = float(row[metric]) if row[metric] else np.nan
-            assert np.array_equal(value, run[metric][place], equal_nan=True)
+            assert np.array_equal(value, run[metric][point], equal_nan=True)
 
 
 def test_tables_tell_where_the_curves_end(drawn, tmp_path):
     made = reproduced("fig5", seeds=2)
-    accuracy, consensus, single = report.write_figure(tmp_path, made).tables
+    accuracy, consensus, single = paper.write_figure(tmp_path, made).tables
     assert accuracy.columns == ("rule", "i.i.d.", "mild non-i.i.d.", "by class")
     assert [row[0] for row in accuracy.rows] == LABELS
-    ends = made.findings.band(made.cells[0].place).limits("accuracy")
-    assert accuracy.rows[0][1] == "…".join(f"{end[-1]:.3f}" for end in ends)
-    by_class = made.findings.runs["line", "by_class", "faba"][0]
-    assert accuracy.rows[2][3] == f"{by_class['accuracy'][-1]:.3f}"
+    curve = made.curves[made.specs[0][0]]
+    low, high = (f"{limit[-1]:.4f}" for limit in curve.limits("accuracy"))
+    assert accuracy.rows[0][1] == f"{curve.mean('accuracy')[-1]:.4f} ({low}…{high})"
+    [by_class] = made.curves["line", "by_class", "faba"].runs
+    assert accuracy.rows[2][3] == f"{by_class['accuracy'][-1]:.4f}"
     assert single.rows[2][3] == (
-        f"{by_class['accuracy_mean'][-1]:.3f} / {by_class['accuracy_worst'][-1]:.3f}"
+        f"{by_class['accuracy_mean'][-1]:.4f} / {by_class['accuracy_worst'][-1]:.4f}"
     )
     assert len(consensus.rows) == 9
 
 
 def test_captions_tell_of_seeds_and_of_single_agents(tmp_path):
-    def caption(name, seeds):
+    def told(name, seeds):
         made = reproduced(name, seeds)
-        network = made.network(made.setting.networks[0])
-        return _paper_texts.caption(name, made.setting, made.findings, network)
+        return caption(name, made.setting, made.curves)
 
-    assert "Nothing here is random" in caption("fig1", 3)
-    assert "The partitions are those of seed 0." in caption("fig2", 1)
-    three = caption("fig2", 3)
+    assert "Nothing here is random" in told("fig1", 3)
+    assert "The partitions are those of seed 0." in told("fig2", 1)
+    three = told("fig2", 3)
     assert "Lines are means over 3 seeds" in three
     assert "By class nothing is random: one run stands for every seed." in three
-    assert "hides what single agents hold: by class, the worst agent's own model" in (
-        caption("fig5", 1)
+    assert "hides what single agents have: by class, the worst agent's own model" in (
+        told("fig5", 1)
     )
-    assert "single agents" not in caption("fig7", 1)
+    assert "single agents" not in told("fig7", 1)
 
 
 @pytest.mark.parametrize("name", ALL)
 def test_alternatives_have_the_numbers(name):
     made = reproduced(name)
-    text = _paper_texts.alternative(name, made.setting, made.findings)
+    text = alternative(name, made.setting, made.curves)
     metric = "heterogeneity" if name == "fig4" else "accuracy"
     form = ".2g" if name == "fig4" else ".3f"
     rules = made.setting.rules
     for network in made.setting.networks:
         for partition in made.setting.partitions:
-            ends = [made.findings.band((network, partition, rule))[metric][-1] for rule in rules]
+            ends = [made.curves[network, partition, rule].mean(metric)[-1] for rule in rules]
             assert f"between {min(ends):{form}} (" in text
             assert f"and {max(ends):{form}} (" in text
     assert 100 < len(text) < 1200
 
 
 def test_a_rules_look_is_the_same_in_every_figure(drawn, tmp_path):
-    columns = [_paper_figures.Column("x", [(report.look("ios"), made_up_run())])]
-    report.partitions_figure(tmp_path / "a", "Fan", networks.fan(), columns)
-    panels = [report.Panel("Fan", networks.fan(), columns[0].curves)]
+    place, spec = SETTINGS["fig2"].runs()[0]
+    panels = [Panel("x", (Curve("ios", (made_up(place, spec),)),), networks.fan())]
+    partitions_figure(tmp_path / "a", "Fan", panels)
     report.panels_figure(tmp_path / "b.png", panels)
     assert drawn[0]["legend"] == drawn[1]["legend"] == ["IOS"]
-
-
-def made_up_run():
-    return made_up(SETTINGS["fig2"].cells()[0])
-
-
-def test_a_missing_run_is_named():
-    with pytest.raises(MissingRunError, match="the run of ios on fan \\(iid\\) is missing"):
-        Findings({}).band(Place("fan", "iid", "ios"))

@@ -7,7 +7,7 @@ from typing import Any
 from bezoar.experiments import Choice, RunSpec
 from bezoar.experiments._grid import LISTS
 from bezoar.experiments._known import CHOICES
-from bezoar.report._html_groups import field_order
+from bezoar.report._panels import field_order
 
 #: Fields that are merged into lists, in this order; the others get a block a value.
 MERGED = ("aggregator", "seed", *(name for name in CHOICES if name != "aggregator"), "dataset")

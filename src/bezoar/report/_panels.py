@@ -1,17 +1,18 @@
-"""A store's runs in charts: what varies beside rule and seed tells them apart."""
+"""The runs of a store in panels: what varies beside rule and seed tells panels apart."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from bezoar.experiments import BASELINE, RunSpec, StoredRun
+from bezoar.experiments import RunSpec, StoredRun, spec_of
 from bezoar.experiments._known import CHOICES, known
 from bezoar.experiments._rows import FORMAL
-from bezoar.report._html_charts import Chart, Line
+from bezoar.report._curves import Curve, Panel
+from bezoar.report._style import BASELINE
 
-#: Fields that do not tell charts apart: a curve or a seed each, or nothing that is drawn.
+#: Fields that do not tell panels apart: curves do, or nothing that is drawn.
 WITHIN = (*FORMAL, "aggregator", "seed")
 
-#: Fields that always stand in a chart's title.
+#: Fields that always stand in a panel's title.
 NAMED = ("network", "partition")
 
 #: Fields that mean nothing to a run in which nobody is poisoned.
@@ -28,53 +29,54 @@ WORDS = {
 Fields = tuple[tuple[str, Any], ...]
 
 
-def group_runs(runs: Sequence[StoredRun]) -> list[Chart]:
-    """Charts of runs that differ in rule and seed alone, in the order of their fields.
+def panels_of(runs: Sequence[StoredRun]) -> list[Panel]:
+    """Panels of runs that differ in rule and seed alone, in the order of their fields.
 
-    The weighted mean with nobody poisoned is the baseline of the charts that it otherwise fits.
+    The weighted mean with nobody poisoned is the baseline of the panels that it otherwise fits.
     """
-    groups: dict[Fields, list[StoredRun]] = {}
+    alike: dict[Fields, list[StoredRun]] = {}
     for run in runs:
-        groups.setdefault(_fields(run.spec), []).append(run)
+        alike.setdefault(_fields(spec_of(run)), []).append(run)
     baselines: dict[Fields, list[StoredRun]] = {}
-    poisoned = {_without(fields, POISON) for fields in groups if not _is_clean(fields)}
-    for fields in [fields for fields in groups if _is_clean(fields)]:
+    poisoned = {_without(fields, POISON) for fields in alike if not _is_clean(fields)}
+    for fields in [fields for fields in alike if _is_clean(fields)]:
         others = _without(fields, POISON)
-        baselines.setdefault(others, []).extend(filter(_is_mean, groups[fields]))
-        if others in poisoned and all(map(_is_mean, groups[fields])):
-            del groups[fields]  # the baseline alone, which other charts show
-    varying = _varying(list(groups))
-    charts = []
-    for fields in sorted(groups, key=field_order):
-        lines = _lines(groups[fields])
+        baselines.setdefault(others, []).extend(filter(_is_mean, alike[fields]))
+        if others in poisoned and all(map(_is_mean, alike[fields])):
+            del alike[fields]  # the baseline alone, which other panels show
+    varying = {fields[0][0] for fields in zip(*alike, strict=True) if len(set(fields)) > 1}
+    panels = []
+    for fields in sorted(alike, key=field_order):
+        curves = _curves(alike[fields])
         if not _is_clean(fields):
-            lines += _lines(baselines.get(_without(fields, POISON), []), BASELINE)
-        charts.append(Chart(_title(fields, varying), tuple(lines)))
-    return charts
+            curves += _curves(baselines.get(_without(fields, POISON), []), BASELINE)
+        shown = [(name, value) for name, value in fields if name in varying or name in NAMED]
+        title = " · ".join(_text(name, value) for name, value in shown)
+        panels.append(Panel(title, tuple(curves)))
+    return panels
 
 
 def common_fields(runs: Sequence[StoredRun]) -> str:
     """What all runs have in common, in a sentence."""
-    first = _fields(runs[0].spec)
-    shared = [
-        (field, value)
-        for field, value in first
-        if all(dict(_fields(run.spec))[field] == value for run in runs)
+    shared = set.intersection(*(set(_fields(spec_of(run))) for run in runs))
+    told = [
+        _text(field, value)
+        for field, value in _fields(spec_of(runs[0]))
+        if (field, value) in shared and value is not None and value != 0
     ]
-    told = [_text(field, value) for field, value in shared if value is not None and value != 0]
     return f"All runs: {', '.join(told)}."
 
 
-def _lines(runs: Sequence[StoredRun], name: str | None = None) -> list[Line]:
+def _curves(runs: Sequence[StoredRun], name: str | None = None) -> list[Curve]:
     """A curve for each rule and set of options, under its own name unless one is given."""
     rules: dict[Any, list[StoredRun]] = {}
     for run in runs:
-        rules.setdefault(run.spec.aggregator, []).append(run)
-    return [Line.of(name or choice.name, several) for choice, several in rules.items()]
+        rules.setdefault(spec_of(run).aggregator, []).append(run)
+    return [Curve.stored(name or choice.name, several) for choice, several in rules.items()]
 
 
 def _fields(spec: RunSpec) -> Fields:
-    """What tells charts apart, the network first: it is what one looks for."""
+    """What tells panels apart, the network first: it is what one looks for."""
     others = (name for name in RunSpec.model_fields if name not in (*WITHIN, *NAMED))
     return tuple((name, getattr(spec, name)) for name in (*NAMED, *others))
 
@@ -88,16 +90,7 @@ def _is_clean(fields: Fields) -> bool:
 
 
 def _is_mean(run: StoredRun) -> bool:
-    return run.spec.aggregator.name == "weighted_mean"
-
-
-def _varying(groups: Sequence[Fields]) -> set[str]:
-    return {several[0][0] for several in zip(*groups, strict=True) if len(set(several)) > 1}
-
-
-def _title(fields: Fields, varying: set[str]) -> str:
-    shown = [(name, value) for name, value in fields if name in varying or name in NAMED]
-    return " · ".join(_text(name, value) for name, value in shown)
+    return spec_of(run).aggregator.name == "weighted_mean"
 
 
 def _text(field: str, value: Any) -> str:

@@ -6,16 +6,15 @@ import numpy as np
 import pytest
 import torch
 
-from bezoar import BezoarError, aggregators, attacks, data, experiments, networks, theory, training
+from bezoar import BezoarError, aggregators, attacks, data, networks, paper, theory, training
 from bezoar._seeds import Purpose, generator
 
-COMPLETE, TWO_CASTLE, FAN = experiments.theorem_networks()
+COMPLETE, TWO_CASTLE, FAN = paper.theorem_networks()
 
 
 def check(checked):
-    for entry in checked:
-        verdict = entry.verdict
-        print(entry.objective, verdict)  # shown with pytest -s
+    for objective, verdict in ((name, one) for name, several in checked.items() for one in several):
+        print(objective, verdict)  # shown with pytest -s
         assert verdict.applies, str(verdict)
         assert verdict.holds, str(verdict)
         assert 0 < verdict.error <= min(verdict.bound, verdict.promise.total)
@@ -31,10 +30,10 @@ def check(checked):
     ids=["iid", "dirichlet", "by_class"],
 )
 def test_softmax_on_mnist(objective, network):
-    checked = experiments.theorem_study([objective], [network], workers=1)
+    checked = paper.theorem_study([objective], [network], workers=1)
     check(checked)
-    found = {entry.verdict.run.aggregator.name: entry.verdict for entry in checked}
-    assert set(found) == set(experiments.THEOREM_RULES)
+    found = {one.run.aggregator.name: one for one in checked[objective]}
+    assert set(found) == set(paper.THEOREM_RULES)
     assert 0.5 <= found["ios"].smoothness < 2
     assert found["weighted_mean"].promise.theorem == "Theorem 2"
     assert np.isnan(found["weighted_mean"].rho)
@@ -43,23 +42,21 @@ def test_softmax_on_mnist(objective, network):
 
 
 def test_random_quadratics():
-    check(experiments.theorem_study(["quadratic"], [COMPLETE, TWO_CASTLE], workers=1))
+    check(paper.theorem_study(["quadratic"], [COMPLETE, TWO_CASTLE], workers=1))
 
 
 def test_a_report_says_which_conditions_fail():
-    checked = experiments.theorem_study(["quadratic"], [FAN], iterations=20, workers=1)
-    for entry in checked:
-        verdict = entry.verdict
+    checked = paper.theorem_study(["quadratic"], [FAN], iterations=20, workers=1)
+    for verdict in checked["quadratic"]:
         assert not verdict.applies
         assert verdict.holds is None
         assert "does not apply" in str(verdict)
         assert ("λ < 1: fails" in str(verdict)) == (verdict.rho >= 0)  # nothing but the mean's NaN
-    [weighted, *_] = checked
-    assert "24λ'²L²/(1−λ')²" in str(weighted.verdict)
+    assert "24λ'²L²/(1−λ')²" in str(checked["quadratic"][0])
 
 
 def test_clipping_regular_inputs_leaves_theorem_1():
-    checked = experiments.theorem_study(
+    checked = paper.theorem_study(
         ["by_class"],
         [TWO_CASTLE],
         ["centered_clipping", "clipped_gossip"],
@@ -67,16 +64,17 @@ def test_clipping_regular_inputs_leaves_theorem_1():
         workers=1,
         clipping=0.1,
     )
-    for entry in checked:
-        assert entry.verdict.rho > 0.25
-        assert "ρ < (1−λ)/4: fails" in str(entry.verdict)
+    for verdict in (one for several in checked.values() for one in several):
+        assert verdict.rho > 0.25
+        assert "ρ < (1−λ)/4: fails" in str(verdict)
 
 
 def test_a_clean_network_has_no_disturbance():
     clean = networks.two_castle(poisoned=0)
-    [entry] = experiments.theorem_study(["quadratic"], [clean], ["weighted_mean"], workers=1)
-    assert np.isnan(entry.verdict.disturbance)
-    assert entry.verdict.holds
+    checked = paper.theorem_study(["quadratic"], [clean], ["weighted_mean"], workers=1)
+    [verdict] = checked["quadratic"]
+    assert np.isnan(verdict.disturbance)
+    assert verdict.holds
 
 
 def test_suprema_are_taken_where_the_proofs_need_them():
@@ -85,14 +83,14 @@ def test_suprema_are_taken_where_the_proofs_need_them():
     flip = attacks.create("label_flip")
     rules = ["weighted_mean", "trimmed_mean", "ios"]
     runs = [training.Run(network, aggregators.create(rule), flip) for rule in rules]
-    dataset = experiments.reduced_mnist(8)
+    dataset = paper.reduced_mnist(8)
     divide = data.partition("by_class")
     partition = divide(dataset.train_labels, 10, 8, generator(0, Purpose.PARTITION))
 
     def make(runs, workers):
         return training.SoftmaxTask(dataset, partition, runs, workers, "float64")
 
-    verdicts = experiments.verify(make, runs, 12, workers=1)
+    verdicts = paper.verify(make, runs, 12, workers=1)
     timed = [
         training.Run(network, aggregators.create(rule), flip, training.Horizon()) for rule in rules
     ]
@@ -152,11 +150,11 @@ def test_what_no_theorem_covers_is_refused():
         (replace(run(), network=[network, network]), "network: the theorems are about one network"),
     ):
         with pytest.raises(BezoarError, match=message):
-            experiments.verify(training.random_quadratics, [wrong], 5, workers=1)
+            paper.verify(training.random_quadratics, [wrong], 5, workers=1)
     with pytest.raises(BezoarError, match="objective: 'iidd' is not known; allowed: iid"):
-        experiments.theorem_study(["iidd"], workers=1)
+        paper.theorem_study(["iidd"], workers=1)
     with pytest.raises(BezoarError, match="side: expected a divisor of 28, found 5"):
-        experiments.reduced_mnist(side=5)
+        paper.reduced_mnist(side=5)
 
 
 def test_constants_can_be_given_for_other_tasks():
@@ -177,19 +175,19 @@ def test_constants_can_be_given_for_other_tasks():
     flip = attacks.create("label_flip")
     runs = [training.Run(COMPLETE, aggregators.create("faba"), flip)]
     with pytest.raises(BezoarError, match="smoothness: must be given for this task"):
-        experiments.verify(make, runs, 30, workers=1)
+        paper.verify(make, runs, 30, workers=1)
     with pytest.raises(BezoarError, match="initial_gap: must be given for this task"):
-        experiments.verify(make, runs, 30, workers=1, smoothness=1.0)
-    [expected] = experiments.verify(training.random_quadratics, runs, 30, workers=1)
-    [found] = experiments.verify(
+        paper.verify(make, runs, 30, workers=1, smoothness=1.0)
+    [expected] = paper.verify(training.random_quadratics, runs, 30, workers=1)
+    [found] = paper.verify(
         make, runs, 30, workers=1, smoothness=1.0, initial_gap=expected.initial_gap
     )
     assert found.bound == pytest.approx(expected.bound)
 
 
 def test_consensus_errors_fall_like_one_over_k():
-    slopes = experiments.consensus_exponents(TWO_CASTLE, iterations=(64, 128, 256), workers=1)
-    assert set(slopes) == set(experiments.THEOREM_RULES)
+    slopes = paper.consensus_exponents(TWO_CASTLE, iterations=(64, 128, 256), workers=1)
+    assert set(slopes) == set(paper.THEOREM_RULES)
     for rule, slope in slopes.items():
         print(rule, slope)
         assert -1.3 < slope < -0.7, rule

@@ -25,7 +25,7 @@ ROUNDING = 1e-24
 
 
 @dataclass(frozen=True)
-class Verdict:
+class TheoremCheck:
     """One run beside its theorem.
 
     Attributes:
@@ -108,7 +108,7 @@ def verify(
     smoothness: float | None = None,
     initial_gap: float | None = None,
     progress: Report | None = None,
-) -> list[Verdict]:
+) -> list[TheoremCheck]:
     """Train runs with the theorems' step size ``γ = 1/√K`` and compare them with the theorems.
 
     The weighted mean is held against Theorem 2, rules with a virtual mixing matrix
@@ -136,7 +136,7 @@ def verify(
         progress: as for :meth:`Engine.train`.
 
     Returns:
-        One verdict a run, in their order.
+        One check for each run, in their order.
     """
     for run in runs:
         _check(run)
@@ -147,23 +147,23 @@ def verify(
         lipschitz = task.smoothness() if smoothness is None else smoothness
         if lipschitz is None:
             raise BezoarError("smoothness: must be given for this task, found nothing")
-        watch = _Watch(engine, lipschitz)
-        histories = engine.train(progress, watch.observe)
-        watch.finish()
-    verdicts = []
+        suprema = _Suprema(engine, lipschitz)
+        histories = engine.train(progress, suprema.observe)
+        suprema.finish()
+    checks = []
     for place, (run, history) in enumerate(zip(timed, histories, strict=True)):
         gap = task.initial_gap(place) if initial_gap is None else initial_gap
         if gap is None:
             raise BezoarError("initial_gap: must be given for this task, found nothing")
         found = {
             "smoothness": lipschitz,
-            "heterogeneity": float(watch.heterogeneity[place]),
-            "disturbance": float(watch.disturbance[place]) if run.network.poisoned else np.nan,
+            "heterogeneity": float(suprema.heterogeneity[place]),
+            "disturbance": float(suprema.disturbance[place]) if run.network.poisoned else np.nan,
             "initial_gap": gap,
         }
-        rho = float(watch.rho[place]) if _kind(run) else np.nan
-        verdicts.append(
-            Verdict(
+        rho = float(suprema.rho[place]) if _kind(run) else np.nan
+        checks.append(
+            TheoremCheck(
                 run=run,
                 error=float(history["gradient_norm"][:-1].mean()),
                 consensus=float(history["consensus_error"].max()),
@@ -172,7 +172,7 @@ def verify(
                 **found,
             )
         )
-    return verdicts
+    return checks
 
 
 def reduced_mnist(per_class: int = 20, side: int = 7, scale: float = 0.5) -> data.Dataset:
@@ -250,7 +250,7 @@ def _promise(run: Run, rho: float, iterations: int, found: dict[str, float]) -> 
     )
 
 
-class _Watch:
+class _Suprema:
     """The suprema of ρ, ξ and A over a training.
 
     Attributes:

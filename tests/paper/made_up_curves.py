@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bezoar.experiments import SETTINGS, Findings
+from bezoar.paper import SETTINGS
+from bezoar.report import Curve
 
 METRICS = (
     "accuracy",
@@ -24,6 +25,7 @@ class MadeUp:
     iterations: np.ndarray
     metrics: dict
     key: str = "0" * 32
+    diverged: bool = False
 
     def __getitem__(self, metric):
         return self.metrics[metric]
@@ -40,7 +42,9 @@ def constant(value, points=6):
     return MadeUp(iterations, metrics)
 
 
-def findings(figure, make, seeds=(0,)):
-    """Findings of a figure, its runs made by ``make(place, seed)``."""
-    cells = SETTINGS[figure].cells(seeds)
-    return Findings.collect(cells, [make(cell.place, cell.spec.seed) for cell in cells])
+def curves(figure, make, seeds=1):
+    """The curves of a figure, their runs made by ``make(place, seed)``."""
+    found = {}
+    for place, spec in SETTINGS[figure].runs(seeds):
+        found.setdefault(place, []).append(make(place, spec.seed))
+    return {place: Curve(place.rule, tuple(runs)) for place, runs in found.items()}

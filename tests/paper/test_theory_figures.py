@@ -1,9 +1,12 @@
+from pathlib import Path
+
 import matplotlib as mpl
 import pytest
 from matplotlib import pyplot as plt
 
-from bezoar import experiments, report, theory
-from bezoar.report import _theory_figures
+from bezoar import paper, theory
+from bezoar.paper._figures import contamination_figure, lower_bound_figure
+from bezoar.report import _figures
 
 
 @pytest.fixture
@@ -18,14 +21,14 @@ def drawn(monkeypatch):
                        for c in dots if len(c.get_offsets())}  # fmt: skip
             seen.append((axes.get_title(), [text.get_text() for text in axes.texts], colours))
 
-    monkeypatch.setattr(_theory_figures, "_save", save)
+    monkeypatch.setattr(_figures, "_save", save)
     return seen
 
 
 @pytest.mark.parametrize(("R", "P"), [(4, 4), (6, 5)])
 def test_figure_9_writes_the_labels_of_both_instances(drawn, R, P):
     instances = theory.lower_bound_instances(R, P)
-    report.lower_bound_figure("fig9.png", instances)
+    lower_bound_figure(Path("fig9.png"), instances)
     for instance, (title, texts, colours) in enumerate(drawn):
         assert title == f"Instance {instance + 1}"
         assert texts == [str(label) for label in instances.labels[instance]]
@@ -35,14 +38,14 @@ def test_figure_9_writes_the_labels_of_both_instances(drawn, R, P):
 
 def test_pictures_are_saved_and_nothing_is_left_open(tmp_path):
     found = [
-        experiments.LearningError(rule, 0.25, rate, (rate**2, 0.1))
+        paper.LearningError(rule, 0.25, rate, (rate**2, 0.1))
         for rate in (0.1, 0.2)
         for rule in ("weighted_mean", "faba")
     ]
-    study = experiments.TopologyStudy(tuple(found), tuple(found))
-    for path in (
-        report.topology_figure(tmp_path / "new" / "study.png", study),
-        report.lower_bound_figure(tmp_path / "fig9.svg", theory.lower_bound_instances(4, 4)),
+    study = paper.ContaminationStudy(tuple(found), tuple(found))
+    for [path] in (
+        contamination_figure(tmp_path / "new" / "study.png", study),
+        lower_bound_figure(tmp_path / "fig9.svg", theory.lower_bound_instances(4, 4)),
     ):
         assert path.stat().st_size > 5000
     assert plt.get_fignums() == []

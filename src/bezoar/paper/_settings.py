@@ -1,11 +1,11 @@
-"""The paper's experiments on MNIST as specs."""
+"""What is trained for the paper's figures on MNIST."""
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from bezoar._errors import BezoarError
-from bezoar.experiments._spec import Choice, RunSpec
+from bezoar.experiments import Choice, RunSpec
+from bezoar.report import BASELINE
 
 #: The rules of the paper's experiments, in the order of its legends.
 RULES = (
@@ -22,13 +22,10 @@ RULES = (
 #: Those of its motivating example.
 MOTIVATING_RULES = RULES[:6]
 
-#: The weighted mean with nobody's labels poisoned: what attacks and rules are held against.
-BASELINE = "baseline"
-
 #: The paper's networks, with the names it gives them.
-NETWORKS = {"two_castle": "Two-castle", "line": "Line", "fan": "Fan"}
+NETWORK_TITLES = {"two_castle": "Two-castle", "line": "Line", "fan": "Fan"}
 
-#: How the paper hands out the samples: i.i.d., mildly and highly non-i.i.d.
+#: The paper's partitions: i.i.d., mildly and highly non-i.i.d.
 PARTITIONS = {
     "iid": Choice(name="iid"),
     "mild": Choice(name="dirichlet", options={"alpha": 1.0}),
@@ -37,8 +34,8 @@ PARTITIONS = {
 
 PARTITION_TITLES = {"iid": "i.i.d.", "mild": "mild non-i.i.d.", "by_class": "by class"}
 
-#: Partitions that are drawn at random. By class, ten agents hold a digit each, and flipping labels
-#: draws nothing either: every seed gives the same bits, so one seed is enough.
+#: Partitions that are drawn at random. By class, each of ten agents has one digit, and flipping
+#: labels draws nothing either: every seed gives the same bits, so one seed is enough.
 DRAWN = frozenset({"iid", "mild"})
 
 #: The clipping threshold for the paper's steps 0.1/√k. The paper gives none; its authors' code
@@ -47,35 +44,22 @@ CLIPPING = {"threshold": 0.1}
 
 OPTIONS = {"centered_clipping": CLIPPING, "clipped_gossip": CLIPPING}
 
-#: Iterations, and iterations between measurements, of a minute's impression of a figure.
+#: Iterations, and iterations between measurements, of a figure that takes a minute.
 QUICK_ITERATIONS, QUICK_EVERY = 40, 4
 
 
 class Place(NamedTuple):
-    """A curve of a figure; runs that differ in their seeds alone share it.
+    """Where a run belongs in a figure; runs that differ in their seeds alone share a place.
 
     Attributes:
-        network: of :data:`NETWORKS`.
+        network: of :data:`NETWORK_TITLES`.
         partition: of :data:`PARTITIONS`.
-        rule: the aggregator's name, or ``"baseline"``.
+        rule: the aggregator's name, or ``"baseline"``: the weighted mean with nobody poisoned.
     """
 
     network: str
     partition: str
     rule: str
-
-
-@dataclass(frozen=True)
-class Cell:
-    """A run of a figure.
-
-    Attributes:
-        place: the curve it belongs to.
-        spec: the run.
-    """
-
-    place: Place
-    spec: RunSpec
 
 
 @dataclass(frozen=True)
@@ -98,23 +82,24 @@ class Setting:
     metrics: tuple[str, ...] | None = None
 
     def shortened(self, quick: bool = False, iterations: int | None = None) -> "Setting":
-        """The same for an impression, or with another number of iterations."""
+        """The same with few iterations, or with another number of them."""
         short = self
         if quick:
             short = replace(short, iterations=QUICK_ITERATIONS, every=QUICK_EVERY)
         return replace(short, iterations=iterations or short.iterations)
 
-    def cells(self, seeds: Iterable[int] = (0,)) -> list[Cell]:
+    def runs(self, seeds: int = 1) -> list[tuple[Place, RunSpec]]:
         """The runs of the figure: network after network, partition after partition.
 
-        Where nothing is drawn at random, there is one run with seed 0, whatever the seeds.
+        Where nothing is drawn at random, there is one run with seed 0, however many the seeds.
         """
-        drawn_seeds = tuple(seeds)
+        if seeds < 1:
+            raise BezoarError(f"seeds: expected at least 1, found {seeds}")
         return [
-            Cell(Place(network, partition, rule), self._spec(network, partition, rule, seed))
+            (Place(network, partition, rule), self._spec(network, partition, rule, seed))
             for network in self.networks
             for partition in self.partitions
-            for seed in (drawn_seeds if partition in DRAWN else (0,))
+            for seed in range(seeds if partition in DRAWN else 1)
             for rule in (*self.rules, BASELINE)
         ]
 
@@ -150,16 +135,4 @@ SETTINGS = {
 }
 
 #: Everything of the paper that is about MNIST or about no dataset.
-MNIST = ("fig1", "fig2", "fig4", "fig5", "fig7", "fig9", "fig10", "table1", "table2")
-
-
-def first_seeds(count: int) -> tuple[int, ...]:
-    """The seeds ``0 … count − 1``."""
-    if count < 1:
-        raise BezoarError(f"seeds: expected at least 1, found {count}")
-    return tuple(range(count))
-
-
-def distinct_specs(cells: Iterable[Sequence[Cell]]) -> list[RunSpec]:
-    """The runs behind several figures, each once: what one sweep trains together."""
-    return list(dict.fromkeys(cell.spec for figure in cells for cell in figure))
+MNIST_FIGURES = ("fig1", "fig2", "fig4", "fig5", "fig7", "fig9", "fig10", "table1", "table2")

@@ -1,7 +1,6 @@
 """The runs on which Theorems 1 and 2 are checked, and how fast consensus errors fall."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -10,8 +9,8 @@ from bezoar import aggregators, attacks, data, networks, theory
 from bezoar._registry import choose
 from bezoar._seeds import Purpose, generator
 from bezoar.experiments._running import Progress, part_of
-from bezoar.experiments._verification import Verdict, reduced_mnist, verify
 from bezoar.networks import Network
+from bezoar.paper._theorems import TheoremCheck, reduced_mnist, verify
 from bezoar.training import Engine, Horizon, Run, SoftmaxTask, Task, Workers, random_quadratics
 
 #: What the agents learn: softmax regression on MNIST, divided in three ways, or quadratics.
@@ -32,19 +31,6 @@ CLIPPING = 0.3
 AGENTS, ITERATIONS = 20, 150
 
 
-@dataclass(frozen=True)
-class Checked:
-    """A verdict and what it is about.
-
-    Attributes:
-        objective: of :data:`OBJECTIVES`.
-        verdict: the run beside its theorem.
-    """
-
-    objective: str
-    verdict: Verdict
-
-
 def theorem_networks(agents: int = AGENTS) -> tuple[Network, ...]:
     """Two networks that meet the theorems' conditions and one, the fan, that has ``λ > 1``."""
     return tuple(networks.create(name, agents=agents) for name in ("complete", "two_castle", "fan"))
@@ -58,7 +44,7 @@ def theorem_study(
     workers: int | None = None,
     clipping: float = CLIPPING,
     progress: Progress | None = None,
-) -> list[Checked]:
+) -> dict[str, list[TheoremCheck]]:
     """Hold every rule against its theorem, on several objectives and networks.
 
     Args:
@@ -69,19 +55,20 @@ def theorem_study(
         workers: how many threads; by default one a core.
         clipping: the threshold of CC and CG.
         progress: called after every iteration.
+
+    Returns:
+        For each objective a check for each network and rule.
     """
     wired = theorem_networks() if wired is None else wired
     flip = attacks.create("label_flip")
     runs = [Run(network, _rule(rule, clipping), flip) for network in wired for rule in rules]
-    checked = []
+    checks = {}
     for place, objective in enumerate(objectives):
-        report = part_of(progress, place * iterations, len(objectives) * iterations)
         choose("objective", objective, OBJECTIVES)
-        verdicts = verify(
-            partial(_task, objective), runs, iterations, workers=workers, progress=report
-        )
-        checked += [Checked(objective, verdict) for verdict in verdicts]
-    return checked
+        report = part_of(progress, place * iterations, len(objectives) * iterations)
+        task = partial(_task, objective)
+        checks[objective] = verify(task, runs, iterations, workers=workers, progress=report)
+    return checks
 
 
 def _task(objective: str, runs: Sequence[Run], workers: Workers) -> Task:

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from bezoar import BezoarError, experiments, theory
+from bezoar import BezoarError, paper, theory
 
 
 @pytest.fixture(scope="module")
 def study():
-    return experiments.topology_study(("weighted_mean", "faba"), workers=1)
+    return paper.contamination_study(("weighted_mean", "faba"), workers=1)
 
 
 def errors(found, rule):
@@ -47,7 +47,7 @@ def test_along_the_global_rate(study):
 
 @pytest.mark.parametrize(("poisoned", "heard"), [(15, 3), (15, 45), (5, 9), (3, 15)])
 def test_the_networks(poisoned, heard):
-    network = experiments.block_network(poisoned=poisoned, heard=heard)
+    network = paper.block_network(poisoned=poisoned, heard=heard)
     rates = theory.contamination(network)
     assert rates.delta == pytest.approx(poisoned / (45 + poisoned))
     assert rates.delta_max == pytest.approx(1 / (heard + 1))
@@ -67,4 +67,4 @@ def test_the_networks(poisoned, heard):
 )
 def test_networks_that_cannot_be_are_refused(options, message):
     with pytest.raises(BezoarError, match=message):
-        experiments.block_network(**options)
+        paper.block_network(**options)

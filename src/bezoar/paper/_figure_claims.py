@@ -4,15 +4,10 @@ Where it says "near", "among the best" or "severe", a number has to be chosen to
 numbers are here, the same for all claims, and each claim's text states its own.
 """
 
-from bezoar.experiments._claims import POWER, Claim
-from bezoar.experiments._judgements import Ahead, Alike, Between, Drops, Rises, Settles, label
-from bezoar.experiments._paper import (
-    BASELINE,
-    MOTIVATING_RULES,
-    PARTITION_TITLES,
-    PARTITIONS,
-    RULES,
-)
+from bezoar.paper._claims import Claim
+from bezoar.paper._criteria import Ahead, Alike, Between, Drops, Rises, Settles
+from bezoar.paper._settings import MOTIVATING_RULES, PARTITION_TITLES, PARTITIONS, RULES
+from bezoar.report import BASELINE, look
 
 #: "Near", "comparable", "among the best": at most so much accuracy behind.
 NEAR = 0.03
@@ -33,12 +28,6 @@ SAME = 3.0
 STEADY = 1.25
 
 MEAN = ("weighted_mean",)
-MOTIVATION = "Section I, A Motivating Example"
-SCENARIOS = {
-    "two_castle": "Section IV, scenario (i)",
-    "line": "Section IV, scenario (ii)",
-    "fan": "Section IV, scenario (iii)",
-}
 
 
 def _without(rules: tuple[str, ...], *left_out: str) -> tuple[str, ...]:
@@ -49,7 +38,6 @@ def _near_baseline(figure: str, network: str) -> Claim:
     return Claim(
         figure,
         f"I.i.d., every rule ends near the baseline: at most {NEAR} below.",
-        SCENARIOS[network],
         Ahead(network, "iid", RULES, (BASELINE,), by=-NEAR),
     )
 
@@ -58,7 +46,6 @@ def _best(figure: str, network: str) -> Claim:
     return Claim(
         figure,
         "By class, the weighted mean ends best of all rules.",
-        SCENARIOS[network],
         Ahead(network, "by_class", MEAN, _without(RULES, *MEAN)),
     )
 
@@ -69,7 +56,6 @@ FIGURE_1 = (
             "fig1",
             f"The weighted mean stays robust on the {name} network: at most {SEVERE} below the "
             "baseline.",
-            MOTIVATION,
             Ahead(network, "by_class", MEAN, (BASELINE,), by=-SEVERE),
         )
         for network, name in (("two_castle", "two-castle"), ("fan", "fan"))
@@ -78,7 +64,6 @@ FIGURE_1 = (
         "fig1",
         f"From the two-castle to the fan network every robust rule degrades significantly: by more "
         f"than {SIGNIFICANT}.",
-        MOTIVATION,
         Drops(
             ("two_castle", "by_class"),
             ("fan", "by_class"),
@@ -89,7 +74,6 @@ FIGURE_1 = (
     Claim(
         "fig1",
         "On the fan network every robust rule falls behind the weighted mean.",
-        MOTIVATION,
         Ahead("fan", "by_class", MEAN, _without(MOTIVATING_RULES, *MEAN)),
     ),
 )
@@ -99,19 +83,16 @@ FIGURE_2 = (
     Claim(
         "fig2",
         "Mild, FABA and IOS end highest of all rules.",
-        SCENARIOS["two_castle"],
         Ahead("two_castle", "mild", ("faba", "ios"), _without(RULES, "faba", "ios")),
     ),
     Claim(
         "fig2",
         "By class, most rules degrade: at least five of the eight end below their i.i.d. accuracy.",
-        SCENARIOS["two_castle"],
         Drops(("two_castle", "iid"), ("two_castle", "by_class"), RULES, least=5),
     ),
     Claim(
         "fig2",
         f"By class, the weighted mean ends among the best: at most {NEAR} below any other rule.",
-        SCENARIOS["two_castle"],
         Ahead("two_castle", "by_class", MEAN, _without(RULES, *MEAN), by=-NEAR),
     ),
     *(
@@ -119,9 +100,7 @@ FIGURE_2 = (
             "fig2",
             f"{PARTITION_TITLES[partition].capitalize()}, every rule's consensus error ends in the "
             f"order of 1e-5: between {ORDER[0]:.0e} and {ORDER[1]:.0e}.",
-            SCENARIOS["two_castle"],
             Between("two_castle", partition, RULES, "consensus_error", *ORDER),
-            POWER,
         )
         for partition in PARTITIONS
     ),
@@ -133,9 +112,7 @@ FIGURE_4 = (
             "fig4",
             f"The {name} is bounded: under every rule and partition its largest value in the "
             f"second half of training is at most {STEADY} times that in the first.",
-            SCENARIOS["two_castle"],
             Settles("two_castle", tuple(PARTITIONS), RULES, metric, STEADY),
-            POWER,
         )
         for metric, name in (("heterogeneity", "heterogeneity ξ"), ("disturbance", "disturbance A"))
     ),
@@ -143,17 +120,13 @@ FIGURE_4 = (
         "fig4",
         "The heterogeneity ξ increases from i.i.d. to mild to by class, under every rule and at "
         "every measurement.",
-        SCENARIOS["two_castle"],
         Rises("two_castle", tuple(PARTITIONS), RULES, "heterogeneity"),
-        POWER,
     ),
     Claim(
         "fig4",
         f"By class, ξ is in the same order as A: within a factor of {SAME:g}, under every rule and "
         "at every measurement.",
-        SCENARIOS["two_castle"],
         Alike("two_castle", "by_class", RULES, ("heterogeneity", "disturbance"), SAME),
-        POWER,
     ),
 )
 
@@ -162,15 +135,13 @@ FIGURE_5 = (
     Claim(
         "fig5",
         "Mild, every rule ends below its i.i.d. accuracy.",
-        SCENARIOS["line"],
         Drops(("line", "iid"), ("line", "mild"), RULES),
     ),
     *(
         Claim(
             "fig5",
-            f"By class, {label(rule)} collapses: it ends more than {SEVERE} below the weighted "
-            "mean.",
-            SCENARIOS["line"],
+            f"By class, {look(rule).label} collapses: it ends more than {SEVERE} below the "
+            "weighted mean.",
             Ahead("line", "by_class", MEAN, (rule,), by=SEVERE),
         )
         for rule in ("trimmed_mean", "faba", "ios", "rfa", "lfighter")
@@ -182,21 +153,18 @@ FIGURE_7 = (
     Claim(
         "fig7",
         "I.i.d., robust rules have the advantage: IOS ends above the weighted mean.",
-        SCENARIOS["fan"],
         Ahead("fan", "iid", ("ios",), MEAN),
     ),
     Claim(
         "fig7",
         "Mild, the robust rules begin to degrade: each ends below its i.i.d. accuracy.",
-        SCENARIOS["fan"],
         Drops(("fan", "iid"), ("fan", "mild"), _without(RULES, *MEAN)),
     ),
     *(
         Claim(
             "fig7",
-            f"By class, {label(rule)} drops severely: it ends more than {SEVERE} below its i.i.d. "
-            "accuracy.",
-            SCENARIOS["fan"],
+            f"By class, {look(rule).label} drops severely: it ends more than {SEVERE} below its "
+            "i.i.d. accuracy.",
             Drops(("fan", "iid"), ("fan", "by_class"), (rule,), by=SEVERE),
         )
         for rule in ("trimmed_mean", "faba", "ios")

@@ -1,29 +1,28 @@
 """What was run, when, where and with what: a report's first paragraph and its last table."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from bezoar._numbers import count, duration
-from bezoar.experiments import BASELINE, StoredRun
-from bezoar.report._html_charts import Rules
-from bezoar.report._html_results import Result
+from bezoar.experiments import StoredRun, spec_of
+from bezoar.report._style import BASELINE, Look
 
 #: What is trained, in words.
 MODELS = {"softmax": "softmax regression"}
 
 
-def opening(results: Sequence[Result], runs: Sequence[StoredRun], rules: Rules) -> str:
+def opening(pages: int, runs: Sequence[StoredRun], looks: Collection[Look]) -> str:
     """What was run, when, and on which machine, in a few sentences."""
     if not runs:
-        return f"{count(len(results), 'result')} that took no training."
-    specs = [run.spec for run in runs]
-    baseline = any(look["name"].startswith(BASELINE) for look in rules.looks)
+        return f"{count(pages, 'result')} that took no training."
+    specs = [spec_of(run) for run in runs]
+    baseline = any(look.name.startswith(BASELINE) for look in looks)
     iterations = _and(f"{number:,}" for number in sorted({spec.iterations for spec in specs}))
     sentences = [
         f"{count(len(runs), 'run')} of {_distinct(MODELS.get(s.model, s.model) for s in specs)} on "
         f"{_distinct(spec.dataset for spec in specs)}, {iterations} iterations, "
-        f"{_seeds([spec.seed for spec in specs])}: {_and(look['label'] for look in rules.looks)}.",
+        f"{_seeds([spec.seed for spec in specs])}: {_and(look.label for look in looks)}.",
         "The baseline is the weighted mean with nobody poisoned." if baseline else "",
         f"Networks: {_distinct(str(spec.network) for spec in specs)}.",
         f"Partition: {_distinct(str(spec.partition) for spec in specs)}.",

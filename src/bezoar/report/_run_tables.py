@@ -1,0 +1,140 @@
+"""Tables of finished runs: what they differ in, and what became of them. Needs no torch."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from math import nan
+from typing import TYPE_CHECKING, Any
+
+from bezoar._numbers import count, number
+from bezoar.experiments import RunSpec, StoredRun
+from bezoar.experiments._known import CHOICES
+from bezoar.experiments._rows import FORMAL, field_text
+from bezoar.report._page import Page, Table
+
+if TYPE_CHECKING:
+    from bezoar.experiments import Failure
+
+#: Values of a field that become columns of the table of results at the most, and its rows.
+COLUMNS, ROWS = 6, 60
+
+#: Digits of a key in a table.
+SHORT = 8
+
+#: Seconds of the units that ages are told in.
+UNITS = {"d": 86400, "h": 3600, "min": 60}
+
+
+def last_values(run: StoredRun) -> dict[str, float]:
+    """The last measurements of a run."""
+    return {name: float(values[-1]) for name, values in run.metrics.items() if len(values)}
+
+
+def runs_page(title: str, runs: Sequence[StoredRun]) -> Page:
+    """A table of what runs differ in, and in words what they have in common."""
+    first = ("network", "partition", "attack", "poisoned", "aggregator", "seed")
+    found = _fields([run.spec for run in runs], first)
+    shared = {field: texts[0] for field, texts in found.items() if len(set(texts)) == 1}
+    columns = {
+        "key": [run.key[:SHORT] for run in runs],
+        **{field: texts for field, texts in found.items() if field not in shared},
+        "accuracy": [number(last_values(run).get("accuracy", nan)) for run in runs],
+        "age": [_age(run.provenance.get("ended")) for run in runs],
+    }
+    if any(run.diverged for run in runs):
+        columns["diverged"] = ["yes" if run.diverged else "" for run in runs]
+    common = ", ".join(f"{field} {text}" for field, text in shared.items())
+    table = Table(title="", columns=tuple(columns), rows=tuple(zip(*columns.values(), strict=True)))
+    return Page(
+        name="runs",
+        title=title,
+        caption=f"{'All with' if len(runs) > 1 else 'With'} {common}." if runs else "",
+        command="",
+        tables=(table,) if runs else (),
+    )
+
+
+def run_page(run: StoredRun) -> Page:
+    """Everything about a run but its curves."""
+    spec = run.spec
+    after = f"After {spec.iterations} iterations" + (", diverged" if run.diverged else "")
+    fields = ((field, field_text(spec, field)) for field in RunSpec.model_fields)
+    values = ((name, number(value)) for name, value in last_values(run).items())
+    origin = ((name, str(value)) for name, value in _flat(run.provenance).items())
+    tables = (
+        Table(title="", columns=("field", "value"), rows=tuple(fields)),
+        Table(title=after, columns=("metric", "value"), rows=tuple(values)),
+        Table(title="Where and when", columns=("what", "found"), rows=tuple(origin)),
+    )
+    return Page(name="run", title=run.key, caption="", command="", tables=tables)
+
+
+def results_table(runs: "Sequence[StoredRun | Failure]", title: str, metric: str) -> Table:
+    """The last values of a metric by what the runs differ in; one such field makes the columns."""
+    first = ("aggregator", "network", "partition", "attack", "poisoned")
+    found = _fields([run.spec for run in runs], first)
+    varying = {field: texts for field, texts in found.items() if len(set(texts)) > 1}
+    across = _columns(varying)
+    down = [field for field in varying if field != across] or ["aggregator"]
+    cells: dict[tuple[str, ...], dict[str, str]] = {}
+    for place, run in enumerate(runs):
+        row = tuple(found[field][place] for field in down)
+        cells.setdefault(row, {})[found[across][place] if across else metric] = _cell(run, metric)
+    columns = list(dict.fromkeys(column for row in cells.values() for column in row))
+    heads = columns if not across or across in CHOICES else [f"{across} {c}" for c in columns]
+    rows = [(*row, *(cells[row].get(c, "–") for c in columns)) for row in _in_order(cells)]
+    if len(rows) > ROWS:
+        title += f" (without the last {count(len(rows) - ROWS, 'row')})"
+    return Table(title=title, columns=(*down, *heads), rows=tuple(rows[:ROWS]))
+
+
+def _fields(specs: Sequence[RunSpec], first: Sequence[str]) -> dict[str, list[str]]:
+    """For each field of specs its texts, these fields before the others."""
+    fields = [*first, *(f for f in RunSpec.model_fields if f not in (*first, *FORMAL))]
+    return {field: [field_text(spec, field) for spec in specs] for field in fields}
+
+
+def _columns(varying: Mapping[str, Sequence[str]]) -> str | None:
+    """The field whose values make the smallest table as columns."""
+
+    def size(field: str) -> int:
+        rows = zip(*(texts for other, texts in varying.items() if other != field), strict=True)
+        return len(set(rows)) * len(set(varying[field]))
+
+    # Rows are rules; of the other fields, the later ones are the more usual columns.
+    able = [field for field in list(varying)[:0:-1] if len(set(varying[field])) <= COLUMNS]
+    return min(able, key=size, default=None)
+
+
+def _in_order(rows: Iterable[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Rows with the same first text beside each other, texts in the order they came up."""
+    found = list(rows)
+    places = [list(dict.fromkeys(texts)) for texts in zip(*found, strict=True)]
+    return sorted(found, key=lambda row: [p.index(t) for p, t in zip(places, row, strict=True)])
+
+
+def _cell(run: "StoredRun | Failure", metric: str) -> str:
+    if not isinstance(run, StoredRun):
+        return "failed"
+    value = number(last_values(run).get(metric, nan))
+    return f"{value} diverged" if run.diverged else value
+
+
+def _flat(document: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Tables within tables as dotted names."""
+    flat: dict[str, Any] = {}
+    for key, value in document.items():
+        inner = isinstance(value, dict)
+        flat |= _flat(value, f"{prefix}{key}.") if inner else {f"{prefix}{key}": value}
+    return flat
+
+
+def _age(ended: Any) -> str:
+    """How long ago a moment was; a dash where it is not told."""
+    try:
+        seconds = (datetime.now(UTC) - datetime.fromisoformat(ended)).total_seconds()
+    except (TypeError, ValueError):
+        return "–"
+    for unit, length in UNITS.items():
+        if seconds >= length:
+            return f"{seconds // length:.0f} {unit}"
+    return "now"
