@@ -14,7 +14,7 @@ PACKAGES = ("torch", "numpy", "scipy", "networkx", "matplotlib", "pydantic", "ty
 
 
 def doctor(json: bool) -> None:
-    """Print what can be known of this machine and installation."""
+    """Print versions, threads, speed and data of this machine and installation."""
     report = {
         "bezoar": __version__,
         "python": platform.python_version(),
@@ -29,8 +29,8 @@ def doctor(json: bool) -> None:
     if json:
         print_json(report)
     else:
-        rows = tuple((key, str(value)) for key, value in report.items())
-        print_table(Table(title="bezoar doctor", columns=("what", "found"), rows=rows))
+        rows = ((key, str(value)) for key, value in report.items())
+        print_table(Table.of("bezoar doctor", ("what", "found"), rows))
 
 
 def _devices() -> str:

@@ -31,8 +31,7 @@ def list_(kind: str | None, json: bool) -> None:
             (entry["name"], _options(entry["options"]), entry["summary"])
             for entry in _entries(table)
         )
-        columns = ("name", "options", "what it is")
-        print_table(Table(title=name, columns=columns, rows=tuple(rows)))
+        print_table(Table.of(name, ("name", "options", "what it is"), rows))
 
 
 def _entries(table: dict[str, Any]) -> list[dict[str, Any]]:

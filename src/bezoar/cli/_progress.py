@@ -16,7 +16,7 @@ AROUND = 6
 
 
 def plan_text(plan: SweepPlan, workers: int | None) -> str:
-    """What a sweep has to do, in a line."""
+    """The plan of a sweep, in one line."""
     total = plan.new + len(plan.finished) + len(plan.refused)
     if not plan.groups:
         text = f"{count(total, 'run')}, nothing new to compute"
@@ -29,7 +29,7 @@ def plan_text(plan: SweepPlan, workers: int | None) -> str:
 
 
 def group_title(specs: Sequence[RunSpec]) -> str:
-    """What the runs of a group have in common, in a few words."""
+    """A short title for a group of runs: what they have in common."""
     first = specs[0]
     names = list(dict.fromkeys(spec.network.name for spec in specs))
     where = ", ".join(names) if len(names) <= 3 else f"{len(names)} networks"
@@ -38,13 +38,13 @@ def group_title(specs: Sequence[RunSpec]) -> str:
 
 @contextmanager
 def sweep_progress(workers: int | None = None) -> Iterator["Bars"]:
-    """The plan of a sweep, and bars for its groups while it lasts, on the error stream."""
+    """Show the plan of a sweep and a bar for each of its groups on the error stream."""
     with training_bars() as bars:
         yield Bars(bars, workers)
 
 
 class Bars(Watch):
-    """Shows a sweep as bars, or in a line a group where there is no terminal."""
+    """Shows a sweep as bars; without a terminal, prints one line for each finished group."""
 
     def __init__(self, bars: Progress, workers: int | None) -> None:
         self._bars = bars
@@ -53,14 +53,14 @@ class Bars(Watch):
         self._began = 0.0
 
     def planned(self, plan: SweepPlan) -> None:
-        """The plan in a line, and a bar for every group."""
+        """Print the plan and add a bar for every group."""
         self.said(plan_text(plan, self._workers))
         for group in plan.groups:
             self._task(list(group), list(group.values()), start=False)
         self._look_at(0)
 
     def began(self, group: Group, iteration: int) -> None:
-        """The group's bar moves."""
+        """Start the bar of the group."""
         task = self._task(group.keys, group.specs)
         self._began = time.monotonic()
         self._bars.start_task(task)
@@ -68,13 +68,13 @@ class Bars(Watch):
         self._look_at(list(self._tasks.values()).index(task))
 
     def advanced(self, group: Group, iteration: int, metrics: Mapping[str, Tensor]) -> None:
-        """The bar grows."""
+        """Move the bar of the group."""
         values = metrics["accuracy"].tolist() if "accuracy" in metrics else []
         task = self._task(group.keys, group.specs)
         self._bars.update(task, completed=iteration, accuracy=accuracies(values))
 
     def ended(self, group: Group, failed: bool) -> None:
-        """The bar is full, or says that it failed."""
+        """Fill the bar of the group, or mark it as failed."""
         task = self._task(group.keys, group.specs)
         title, seconds = group_title(group.specs), time.monotonic() - self._began
         if failed:
@@ -88,11 +88,11 @@ class Bars(Watch):
             self.said(f"{title}, {outcome}")
 
     def said(self, message: str) -> None:
-        """A line above the bars."""
+        """Print a line above the bars."""
         errors.print(message, markup=False, soft_wrap=True)
 
     def _task(self, keys: Sequence[str], specs: Sequence[RunSpec], start: bool = True) -> TaskID:
-        """The bar of a group, which is new where the group was not planned as it is."""
+        """The bar of a group; groups that were not in the plan get a new one."""
         name = frozenset(keys)
         if name not in self._tasks:
             self._tasks[name] = self._bars.add_task(
@@ -101,6 +101,6 @@ class Bars(Watch):
         return self._tasks[name]
 
     def _look_at(self, place: int) -> None:
-        """Show the bars around one of them."""
+        """Show only the bars near one of them, where there are many."""
         for other, task in enumerate(self._tasks.values()):
             self._bars.update(task, visible=abs(other - place) <= AROUND)

@@ -83,7 +83,7 @@ def _train(
     workers: int | None,
     store: Store,
 ) -> dict[str, TrainedFigure]:
-    """The figures among the names, trained together; those without failed runs."""
+    """Train the runs of all figures among the names together; figures with failed runs are left out."""
     settings = {n: SETTINGS[n].shortened(quick, iterations) for n in wanted if n in SETTINGS}
     places = {name: setting.runs(seeds) for name, setting in settings.items()}
     specs = list(dict.fromkeys(spec for several in places.values() for _, spec in several))
@@ -105,7 +105,7 @@ def _train(
 
 
 def _command(name: str, seeds: int, iterations: int | None, quick: bool) -> str:
-    """What makes a figure or table again; options that change nothing are left out."""
+    """The command that makes a figure or table again, without options that change nothing."""
     options = []
     if name in SETTINGS:
         options += ["--seeds", str(seeds)] if seeds > 1 else []

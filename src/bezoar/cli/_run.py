@@ -1,61 +1,72 @@
 """``bezoar run``."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from bezoar.cli._options import check_picture, read_poisoned
-from bezoar.cli._screen import (
-    console,
-    number,
-    print_json,
-    print_page,
-    print_path,
-    training_progress,
-)
+from bezoar.cli._screen import console, print_json, print_page, print_path, training_progress
 from bezoar.experiments import RunSpec, network_of, run_all
-from bezoar.report import BASELINE, Curve, Page, Panel, Table, describe, panels_figure
+from bezoar.report import BASELINE, Curve, Panel, panel_page, panels_figure
 from bezoar.training import METRICS, History
 
 
 def run(
     path: Path | None,
-    given: dict[str, Any],
+    options: Mapping[str, Any],
     aggregators: Sequence[str],
     baseline: bool,
     workers: int | None,
     plot: Path | None,
     json: bool,
 ) -> None:
-    """Train one run, or one a rule side by side, and show the results."""
+    """Train one run, or one for each rule side by side, and show the results.
+
+    Options that have the name of a field of a spec replace it.
+    """
     check_picture(plot)
-    fields = (RunSpec.read_file(path) if path else {}) | given
-    if "poisoned" in given:
-        fields["poisoned"] = read_poisoned(given["poisoned"])
+    fields = RunSpec.read_file(path) if path else {}
+    names = RunSpec.model_fields.keys() - {"aggregator"}
+    fields |= {name: options[name] for name in names if options.get(name) is not None}
+    if options.get("poisoned") is not None:
+        fields["poisoned"] = read_poisoned(options["poisoned"])
     rules = list(aggregators) or [fields.get("aggregator", "weighted_mean")]
     specs = [RunSpec.read({**fields, "aggregator": rule}) for rule in rules]
-    names = [str(spec.aggregator) for spec in specs]
     if baseline:
-        specs.append(specs[0].read({**fields, "aggregator": "weighted_mean", "poisoned": ()}))
-        names.append(BASELINE)
+        specs.append(RunSpec.read({**fields, "aggregator": "weighted_mean", "poisoned": ()}))
+    first = specs[0]
     before = time.perf_counter()
-    title = f"{specs[0].network} · {specs[0].partition}"
-    with training_progress(title) as progress:
+    with training_progress(f"{first.network} · {first.partition}") as progress:
         histories = run_all(specs, workers, progress)
     seconds = time.perf_counter() - before
+    panel = _panel(specs, histories, baseline)
+    metrics = [name for name in ("accuracy", "consensus_error") if name in histories[0].metrics]
     if plot:
-        _plot(plot, specs, names, histories)
+        panels_figure(plot, [panel], metrics)
     if json:
         print_json(_document(specs, histories, seconds))
         return
-    page, explained = _page(specs, names, histories, seconds)
+    title = f"{first.dataset}, {first.partition}, on {first.network}"
+    about = f"attack {first.attack}; {first.iterations} iterations in {seconds:.1f} s."
+    page = panel_page(title, panel, about)
     print_page(page)
-    console.print("[dim]" + "\n".join(explained) + "[/]")
+    for metric in METRICS.values():
+        if metric.column in page.tables[0].columns:
+            console.print(f"{metric.column}: {metric.title}", style="dim")
     if plot:
         print_path("Picture", plot)
+
+
+def _panel(specs: Sequence[RunSpec], histories: Sequence[History], baseline: bool) -> Panel:
+    """A curve for each run; the last may be the baseline."""
+    curves = []
+    for place, (spec, history) in enumerate(zip(specs, histories, strict=True), start=1):
+        rule, _, options = str(spec.aggregator).partition(":")
+        is_baseline = baseline and place == len(specs)
+        curves.append(Curve(BASELINE if is_baseline else rule, (history,), options))
+    network = network_of(specs[0])
+    return Panel(f"{network.name}, {specs[0].partition}", tuple(curves), network)
 
 
 def _document(
@@ -73,68 +84,3 @@ def _document(
         ],
         "seconds": round(seconds, 3),
     }
-
-
-def _page(
-    specs: Sequence[RunSpec], names: Sequence[str], histories: Sequence[History], seconds: float
-) -> tuple[Page, list[str]]:
-    """The last measurements of each run; of a single run, also some before.
-
-    Returns:
-        The page, and what its columns mean.
-    """
-    first, network = specs[0], network_of(specs[0])
-    shown = {
-        name: metric.column
-        for name, metric in METRICS.items()
-        if metric.column and name in histories[0].metrics
-    }
-    if len(histories) == 1:
-        [history] = histories
-        head, title = "iteration", names[0]
-        rows = [
-            (str(history.iterations[at]), *(number(history[name][at]) for name in shown))
-            for at in _milestones(len(history.iterations))
-        ]
-    else:
-        head, title = "rule", f"After {first.iterations} iterations"
-        rows = [
-            (name, *(number(history[metric][-1]) for metric in shown))
-            for name, history in zip(names, histories, strict=True)
-        ]
-    table = Table(title=title, columns=(head, *shown.values()), rows=tuple(rows))
-    diverged = [n for n, history in zip(names, histories, strict=True) if history.diverged]
-    return Page(
-        name="run",
-        title=f"{first.dataset}, {first.partition}, on {first.network}",
-        caption=" ".join(
-            [
-                f"{describe(network)} by {first.attack}; {first.iterations} iterations in "
-                f"{seconds:.1f} s.",
-                *(f"{name} diverged: some models are no longer finite." for name in diverged),
-            ]
-        ),
-        command="",
-        tables=(table,),
-    ), [f"{column}: {METRICS[name].title}" for name, column in shown.items()]
-
-
-def _milestones(count: int) -> list[int]:
-    return sorted({int(at) for at in np.linspace(0, count - 1, num=min(count, 6))})
-
-
-def _plot(
-    path: Path, specs: Sequence[RunSpec], names: Sequence[str], histories: Sequence[History]
-) -> None:
-    curves = [
-        Curve(
-            BASELINE if name == BASELINE else spec.aggregator.name,
-            (history,),
-            "" if name == BASELINE else str(spec.aggregator).partition(":")[2],
-        )
-        for spec, name, history in zip(specs, names, histories, strict=True)
-    ]
-    metrics = [name for name in ("accuracy", "consensus_error") if name in histories[0].metrics]
-    network = network_of(specs[0])
-    panel = Panel(f"{network.name}, {specs[0].partition}", tuple(curves), network)
-    panels_figure(path, [panel], metrics)

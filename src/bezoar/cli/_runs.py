@@ -51,7 +51,7 @@ def show_run(path: Path, key: str, json: bool) -> None:
 
 
 def remove_garbage(path: Path, outdated: bool, dry_run: bool, json: bool) -> None:
-    """Remove what nobody needs, and print what it was."""
+    """Remove broken and unneeded folders of a store, and print which."""
     store = Store.find(path)
     removals = store.gc(outdated, dry_run)
     if json:
@@ -60,14 +60,14 @@ def remove_garbage(path: Path, outdated: bool, dry_run: bool, json: bool) -> Non
         return
     if removals:
         rows = ((str(r.path.relative_to(store.path)), r.reason, _size(r.size)) for r in removals)
-        print_table(Table(title="", columns=("folder", "why", "size"), rows=tuple(rows)), wide=True)
+        print_table(Table.of("", ("folder", "why", "size"), rows), wide=True)
     total = _size(sum(gone.size for gone in removals))
     verb = "would be removed" if dry_run else "removed"
     console.print(f"{count(len(removals), 'folder')} {verb}, {total}")
 
 
 def _undamaged(runs: Sequence[StoredRun], problems: list[BezoarError]) -> list[StoredRun]:
-    """The runs whose files are as they were written; what is wrong with others is noted."""
+    """The runs whose files are undamaged; the problems of the others are added to the list."""
     sound = []
     for run in runs:
         try:
@@ -79,7 +79,7 @@ def _undamaged(runs: Sequence[StoredRun], problems: list[BezoarError]) -> list[S
 
 
 def _order(run: StoredRun) -> tuple[Any, ...]:
-    """Runs that are compared beside each other."""
+    """A sorting key that puts runs that are compared beside each other."""
     spec = run.spec
     names = (spec.dataset, spec.network, spec.partition, spec.attack, spec.aggregator)
     return (*map(str, names), spec.iterations, spec.seed, run.key)

@@ -50,7 +50,7 @@ def _clean(value: Any) -> Any:
 
 
 def print_table(table: Table, wide: bool = False) -> None:
-    """Print a table; one that may be wide is not cut to fit where there is no terminal."""
+    """Print a table; without a terminal, a wide one is printed at its full width."""
     grid = RichTable(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for place, column in enumerate(table.columns):
         justify: Any = "right" if place and table.is_numeric(place) else "left"
@@ -64,7 +64,7 @@ def print_table(table: Table, wide: bool = False) -> None:
 
 def print_page(page: Page, folder: Path | None = None, wide: bool = False) -> None:
     """Print a page: title, caption, tables, claims, and the files in its folder."""
-    console.print(Text(page.title, style="bold"), soft_wrap=True)
+    console.print(Text(page.title, style="bold"), soft_wrap=wide)
     if page.caption:
         console.print(page.caption, markup=False)
     for table in page.tables:
@@ -134,7 +134,7 @@ def training_progress(title: str) -> Iterator[Any]:
 
 @contextmanager
 def busy(what: str) -> Iterator[None]:
-    """Show on the error stream what is being done, where it takes seconds and cannot be counted."""
+    """Show on the error stream what is being done, for work whose progress is not counted."""
     if not errors.is_terminal:
         yield
         return

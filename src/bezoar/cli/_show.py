@@ -49,7 +49,6 @@ def show(given: dict[str, Any], plot: Path | None, json: bool) -> None:
         title=f"{spec.network}: {describe(network)}",
         caption=f"The regular agents are {connected} among themselves. ■ marks poisoned agents; "
         "P_w is the number of poisoned agents among an agent's inputs, itself included.",
-        command="",
         tables=(partition_table(title, samples, network.poisoned, columns),),
     )
     print_page(page)

@@ -41,7 +41,7 @@ GOES_ON = "what is finished is kept, and the same command goes on from there"
 
 
 def run_sweep(path: Path, where: Path, workers: int | None, dry_run: bool, json: bool) -> None:
-    """Train the runs of a document that a store lacks, or only tell which those are."""
+    """Train those runs of a sweep that the store does not have yet, or only show the plan."""
     specs = read_sweep(path)
     store = Store(where)
     if dry_run:
@@ -64,7 +64,7 @@ def run_sweep(path: Path, where: Path, workers: int | None, dry_run: bool, json:
 
 
 def sweep_shown(specs: Sequence[RunSpec], store: Store, workers: int | None) -> Swept:
-    """Sweep with the plan and bars on the error stream; what stops it says how to go on."""
+    """Sweep with progress on the error stream; if it is stopped, say how to continue."""
     try:
         with sweep_progress(workers) as watch:
             return sweep(specs, store, workers, watch)
@@ -93,7 +93,7 @@ def _print(swept: Swept, store: Store, seconds: float) -> None:
 
 
 def print_failures(failures: Sequence[Failure]) -> None:
-    """Tell on the error stream which runs could not be, and why."""
+    """Print on the error stream which runs failed, and why."""
     for failure in failures[:FAILURES]:
         fields = ", ".join(f"{field} = {text!r}" for field, text in _given(failure.spec).items())
         errors.print(f"failed: {failure.reason}\n  {fields}", markup=False, soft_wrap=True)
@@ -102,7 +102,7 @@ def print_failures(failures: Sequence[Failure]) -> None:
 
 
 def _given(spec: RunSpec) -> dict[str, str]:
-    """The fields of a spec that are not as they are by default."""
+    """The fields of a spec that differ from their defaults, as text."""
     return {
         field: field_text(spec, field)
         for field in RunSpec.model_fields

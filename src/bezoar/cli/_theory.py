@@ -37,7 +37,7 @@ def _choice(field: str, text: str) -> tuple[str, dict[str, Any]]:
 
 
 def _rule(text: str, network: Network) -> dict[str, Any]:
-    """A rule asked about: its name, its mixing matrix, and why it is impossible here, if it is."""
+    """A rule on this network: its name, its mixing matrix, and why it cannot be applied, if so."""
     from bezoar import aggregators  # imports torch
 
     name, options = _choice("aggregator", text)
@@ -51,7 +51,7 @@ def _rule(text: str, network: Network) -> dict[str, Any]:
 
 
 def _common_mixing(rules: Sequence[dict[str, Any]]) -> str:
-    """The mixing matrix that the rules ask for; one page is about one."""
+    """The mixing matrix that the rules ask for; a page is about one matrix only."""
     asked = list(dict.fromkeys(rule["mixing"] for rule in rules if rule["mixing"]))
     if len(asked) > 1:
         raise BezoarError(

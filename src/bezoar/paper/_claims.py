@@ -42,9 +42,14 @@ class Claim:
     text: str
     criterion: Criterion
 
+    @property
+    def paper(self) -> str:
+        """Where the paper says so."""
+        return SECTIONS[self.figure]
+
 
 def verdict(margins: Sequence[float], resolution: float) -> Verdict:
-    """What the margins of all seeds come to; without margins nothing is decided."""
+    """The verdict that follows from the margins of all seeds; undecided without margins."""
     if margins and all(margin > resolution for margin in margins):
         return "holds"
     if margins and all(margin < -resolution for margin in margins):
@@ -64,8 +69,8 @@ def judge(claim: Claim, curves: Curves, iterations: int | None = None) -> Judged
     if iterations not in (None, full):
         text = f"{text.removesuffix('.')}; judged after {iterations:,} of {full:,} iterations."
     try:
-        margins = claim.criterion.margin(curves).tolist()
-        measured = _sentence(claim.criterion, claim.criterion.numbers(curves))
+        margin, numbers = claim.criterion.judge(curves)
+        margins, measured = margin.tolist(), _sentence(claim.criterion, numbers)
     except MissingRunError as missing:
         margins, measured = [], f"Not judged: {missing}."
     return JudgedClaim(
@@ -75,12 +80,12 @@ def judge(claim: Claim, curves: Curves, iterations: int | None = None) -> Judged
         # A margin that is not a number decides nothing and is not written down.
         margins=tuple(margin for margin in margins if np.isfinite(margin)),
         resolution=claim.criterion.resolution,
-        paper=SECTIONS[claim.figure],
+        paper=claim.paper,
     )
 
 
 def _sentence(criterion: Criterion, numbers: Mapping[str, Floats]) -> str:
-    """The numbers; of several seeds, from the smallest to the largest."""
+    """The numbers in a sentence; for several seeds, the smallest and the largest."""
     parts = []
     for name, found in numbers.items():
         ends = dict.fromkeys(f"{end:{criterion.form}}" for end in (found.min(), found.max()))

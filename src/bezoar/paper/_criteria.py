@@ -5,13 +5,14 @@ much. Margins of accuracies are in accuracy, margins of sizes in powers of ten. 
 where a metric is. Curves on which nothing is random have one run, which stands for every seed.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from itertools import pairwise, product
-from typing import ClassVar, Protocol
+from itertools import product
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from bezoar._errors import BezoarError
 from bezoar.paper._settings import PARTITION_TITLES, Place
@@ -32,35 +33,34 @@ class MissingRunError(BezoarError):
     """A run that is asked for is not among those given."""
 
 
-class Criterion(Protocol):
-    """A way to judge; its other attributes say what is compared."""
+@dataclass(frozen=True)
+class Criterion(ABC):
+    """A way to judge; the fields of a subclass say what is compared.
+
+    Attributes:
+        form: how to write the numbers, as a format specification.
+        resolution: margins nearer to zero than this decide nothing.
+    """
+
+    form: ClassVar[str] = ".3g"
+    resolution: ClassVar[float] = POWER
 
     @property
+    @abstractmethod
     def heading(self) -> str:
         """What the numbers are."""
-        ...
 
-    @property
-    def form(self) -> str:
-        """How to write them, as a format specification."""
-        ...
+    @abstractmethod
+    def judge(self, curves: Curves) -> tuple[Floats, dict[str, Floats]]:
+        """``[seeds]`` by how much the claim holds, and by name the numbers that this follows from.
 
-    @property
-    def resolution(self) -> float:
-        """Margins nearer to zero than this decide nothing."""
-        ...
-
-    def margin(self, curves: Curves) -> Floats:
-        """``[seeds]`` by how much the claim holds."""
-        ...
-
-    def numbers(self, curves: Curves) -> dict[str, Floats]:
-        """``[seeds]`` what the margin was made from, by name."""
-        ...
+        Raises:
+            MissingRunError: where a curve is not among those given.
+        """
 
 
 @dataclass(frozen=True)
-class Ahead:
+class Ahead(Criterion):
     """Some rules end more accurate than others.
 
     Every one of ``leaders`` above every one of ``others``, by more than ``by``, which is negative
@@ -73,24 +73,19 @@ class Ahead:
     others: tuple[str, ...]
     by: float = 0.0
 
-    heading: ClassVar[str] = "final accuracy"
-    form: ClassVar[str] = ".3f"
-    resolution: ClassVar[float] = ACCURACY
+    form = ".3f"
+    resolution = ACCURACY
+    heading = "final accuracy"
 
-    def margin(self, curves: Curves) -> Floats:
-        lowest = self._finals(curves, self.leaders).min(axis=0)
-        return np.asarray(lowest - self._finals(curves, self.others).max(axis=0) - self.by)
-
-    def numbers(self, curves: Curves) -> dict[str, Floats]:
+    def judge(self, curves: Curves) -> tuple[Floats, dict[str, Floats]]:
         rules = (*self.leaders, *self.others)
-        return dict(zip(_labels(rules), self._finals(curves, rules), strict=True))
-
-    def _finals(self, curves: Curves, rules: Iterable[str]) -> Floats:
-        return _stack([_final(curves, (self.network, self.partition, rule)) for rule in rules])
+        finals = _stack(_finals(curves, self.network, self.partition, rule) for rule in rules)
+        lowest, highest = finals[: len(self.leaders)].min(0), finals[len(self.leaders) :].max(0)
+        return lowest - highest - self.by, dict(zip(_labels(rules), finals, strict=True))
 
 
 @dataclass(frozen=True)
-class Drops:
+class Drops(Criterion):
     """Rules end less accurate in one setting than in another.
 
     From ``source`` to ``target``, each a network and a partition, at least ``least`` of the rules
@@ -103,24 +98,21 @@ class Drops:
     by: float = 0.0
     least: int | None = None
 
-    heading: ClassVar[str] = "change of final accuracy"
-    form: ClassVar[str] = "+.3f"
-    resolution: ClassVar[float] = ACCURACY
+    form = "+.3f"
+    resolution = ACCURACY
+    heading = "change of final accuracy"
 
-    def margin(self, curves: Curves) -> Floats:
-        lost = -np.sort(_stack(list(self.numbers(curves).values())), axis=0)
-        return np.asarray(lost[(self.least or len(lost)) - 1] - self.by)
-
-    def numbers(self, curves: Curves) -> dict[str, Floats]:
-        changes = (
-            _final(curves, (*self.target, rule)) - _final(curves, (*self.source, rule))
+    def judge(self, curves: Curves) -> tuple[Floats, dict[str, Floats]]:
+        changes = _stack(
+            _finals(curves, *self.target, rule) - _finals(curves, *self.source, rule)
             for rule in self.rules
         )
-        return dict(zip(_labels(self.rules), changes, strict=True))
+        lost = -np.sort(changes, axis=0)[(self.least or len(self.rules)) - 1]
+        return lost - self.by, dict(zip(_labels(self.rules), changes, strict=True))
 
 
 @dataclass(frozen=True)
-class Between:
+class Between(Criterion):
     """A metric of every rule ends between two values."""
 
     network: str
@@ -130,26 +122,22 @@ class Between:
     low: float
     high: float
 
-    form: ClassVar[str] = ".1e"
-    resolution: ClassVar[float] = POWER
+    form = ".1e"
 
     @property
     def heading(self) -> str:
         return f"final {self.metric.replace('_', ' ')}"
 
-    def margin(self, curves: Curves) -> Floats:
-        finals = _powers(_stack(list(self.numbers(curves).values())))
-        inside = np.minimum(finals - np.log10(self.low), np.log10(self.high) - finals)
-        return np.asarray(inside.min(axis=0))
-
-    def numbers(self, curves: Curves) -> dict[str, Floats]:
-        places = [(self.network, self.partition, rule) for rule in self.rules]
-        finals = (_final(curves, place, self.metric) for place in places)
-        return dict(zip(_labels(self.rules), finals, strict=True))
+    def judge(self, curves: Curves) -> tuple[Floats, dict[str, Floats]]:
+        where = (self.network, self.partition)
+        finals = _stack(_finals(curves, *where, rule, self.metric) for rule in self.rules)
+        powers = _powers(finals)
+        inside = np.minimum(powers - np.log10(self.low), np.log10(self.high) - powers)
+        return inside.min(0), dict(zip(_labels(self.rules), finals, strict=True))
 
 
 @dataclass(frozen=True)
-class Rises:
+class Rises(Criterion):
     """A metric grows from partition to partition, for every rule and throughout training."""
 
     network: str
@@ -157,36 +145,25 @@ class Rises:
     rules: tuple[str, ...]
     metric: str
 
-    form: ClassVar[str] = ".3g"
-    resolution: ClassVar[float] = POWER
-
     @property
     def heading(self) -> str:
         return f"final {self.metric} with {look(self.rules[0]).label}"
 
-    def margin(self, curves: Curves) -> Floats:
-        grown = [
-            (
-                _powers(_values(curves, (self.network, after, rule), self.metric))
-                - _powers(_values(curves, (self.network, before, rule), self.metric))
-            ).min(axis=1)
-            for rule in self.rules
-            for before, after in pairwise(self.partitions)
-        ]
-        return np.asarray(_stack(grown).min(axis=0))
-
-    def numbers(self, curves: Curves) -> dict[str, Floats]:
-        finals = {
-            PARTITION_TITLES[partition]: _final(
-                curves, (self.network, partition, self.rules[0]), self.metric
-            )
+    def judge(self, curves: Curves) -> tuple[Floats, dict[str, Floats]]:
+        values = _stack(
+            _values(curves, self.network, partition, rule, self.metric)
             for partition in self.partitions
-        }
-        return finals | {"smallest growth factor of all rules": 10 ** self.margin(curves)}
+            for rule in self.rules
+        )
+        by_partition = values.reshape(len(self.partitions), len(self.rules), *values.shape[1:])
+        margin = np.diff(_powers(by_partition), axis=0).min(axis=(0, 1, 3))
+        titles = [PARTITION_TITLES[partition] for partition in self.partitions]
+        numbers = dict(zip(titles, by_partition[:, 0, :, -1], strict=True))
+        return margin, numbers | {"smallest growth factor of all rules": 10**margin}
 
 
 @dataclass(frozen=True)
-class Alike:
+class Alike(Criterion):
     """Two metrics stay within a factor of each other, for every rule and throughout training."""
 
     network: str
@@ -195,33 +172,22 @@ class Alike:
     metrics: tuple[str, str]
     factor: float
 
-    form: ClassVar[str] = ".3g"
-    resolution: ClassVar[float] = POWER
-
     @property
     def heading(self) -> str:
         return " ÷ ".join(self.metrics)
 
-    def margin(self, curves: Curves) -> Floats:
-        apart = np.abs(_powers(self._ratios(curves))).max(axis=(0, 2))
-        return np.asarray(np.log10(self.factor) - apart)
-
-    def numbers(self, curves: Curves) -> dict[str, Floats]:
-        ratios = self._ratios(curves)
-        return {"smallest": ratios.min(axis=(0, 2)), "largest": ratios.max(axis=(0, 2))}
-
-    def _ratios(self, curves: Curves) -> Floats:
-        """``[rules, seeds, n]``."""
-        ratios = []
-        for rule in self.rules:
-            place = (self.network, self.partition, rule)
-            above, below = (_values(curves, place, metric) for metric in self.metrics)
-            ratios.append(above / np.maximum(below, TINY))
-        return _stack(ratios)
+    def judge(self, curves: Curves) -> tuple[Floats, dict[str, Floats]]:
+        above, below = (
+            _stack(_values(curves, self.network, self.partition, r, metric) for r in self.rules)
+            for metric in self.metrics
+        )
+        ratios = above / np.maximum(below, TINY)
+        margin = np.log10(self.factor) - np.abs(_powers(ratios)).max(axis=(0, 2))
+        return margin, {"smallest": ratios.min(axis=(0, 2)), "largest": ratios.max(axis=(0, 2))}
 
 
 @dataclass(frozen=True)
-class Settles:
+class Settles(Criterion):
     """A metric has stopped growing, for every rule and partition.
 
     Its largest value in the second half of training is at most ``factor`` times that in the first.
@@ -233,51 +199,37 @@ class Settles:
     metric: str
     factor: float
 
-    form: ClassVar[str] = ".3g"
-    resolution: ClassVar[float] = POWER
-
     @property
     def heading(self) -> str:
         return self.metric
 
-    def margin(self, curves: Curves) -> Floats:
-        return np.asarray(np.log10(self.factor) - _powers(self._growth(curves)))
-
-    def numbers(self, curves: Curves) -> dict[str, Floats]:
-        largest = self._all(curves).max(axis=(0, 2))
-        return {"largest": largest, "largest growth factor": self._growth(curves)}
-
-    def _growth(self, curves: Curves) -> Floats:
-        """``[seeds]`` the largest, of all curves, of the second half's maximum over the first's."""
-        values = self._all(curves)
-        middle = (values.shape[2] + 1) // 2
-        first = values[:, :, :middle].max(axis=2)
-        second = values[:, :, middle:].max(axis=2, initial=0.0)
-        return np.asarray((second / np.maximum(first, TINY)).max(axis=0))
-
-    def _all(self, curves: Curves) -> Floats:
-        """``[curves, seeds, n]``."""
+    def judge(self, curves: Curves) -> tuple[Floats, dict[str, Floats]]:
         places = product([self.network], self.partitions, self.rules)
-        return _stack([_values(curves, place, self.metric) for place in places])
+        values = _stack(_values(curves, *place, self.metric) for place in places)
+        middle = (values.shape[2] + 1) // 2
+        first, second = values[:, :, :middle].max(2), values[:, :, middle:].max(2, initial=0.0)
+        growth = (second / np.maximum(first, TINY)).max(0)
+        numbers = {"largest": values.max(axis=(0, 2)), "largest growth factor": growth}
+        return np.log10(self.factor) - _powers(growth), numbers
 
 
-def _values(curves: Curves, place: tuple[str, str, str], metric: str) -> Floats:
+def _values(curves: Curves, network: str, partition: str, rule: str, metric: str) -> Floats:
     """``[seeds, n]`` a metric along the runs of a place."""
-    found = Place(*place)
-    if found not in curves:
-        raise MissingRunError(
-            f"the run of {found.rule} on {found.network} ({found.partition}) is missing"
-        )
-    return curves[found].values(metric)
+    place = Place(network, partition, rule)
+    if place not in curves:
+        raise MissingRunError(f"the run of {rule} on {network} ({partition}) is missing")
+    return curves[place].values(metric)
 
 
-def _final(curves: Curves, place: tuple[str, str, str], metric: str = "accuracy") -> Floats:
+def _finals(
+    curves: Curves, network: str, partition: str, rule: str, metric: str = "accuracy"
+) -> Floats:
     """``[seeds]`` a metric at the end of the runs of a place."""
-    return _values(curves, place, metric)[:, -1]
+    return _values(curves, network, partition, rule, metric)[:, -1]
 
 
-def _stack(arrays: Sequence[Floats]) -> Floats:
-    """Arrays as one; a single run stands for every seed."""
+def _stack(arrays: Iterable[Floats]) -> Floats:
+    """Arrays stacked into one; a single run is repeated for every seed."""
     return np.stack(np.broadcast_arrays(*arrays))
 
 
@@ -285,7 +237,6 @@ def _labels(rules: Iterable[str]) -> list[str]:
     return [look(rule).label for rule in rules]
 
 
-def _powers(values: ArrayLike) -> Floats:
-    """The decimal logarithm, of zero a very low one."""
-    powers: Floats = np.log10(np.maximum(values, TINY))
-    return powers
+def _powers(values: Floats) -> Floats:
+    """The decimal logarithm; a very low number for zero."""
+    return np.asarray(np.log10(np.maximum(values, TINY)))

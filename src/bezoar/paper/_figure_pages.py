@@ -51,7 +51,7 @@ class TrainedFigure:
         return {place: Curve(place.rule, tuple(runs)) for place, runs in found.items()}
 
     def panels(self, title: Callable[[str, str], str]) -> list[Panel]:
-        """A panel for each network and partition, given what to call it."""
+        """A panel for each network and partition; ``title`` names them."""
         rules = (*self.setting.rules, BASELINE)
         if self.name == "fig4":  # nobody is poisoned in the baseline
             rules = self.setting.rules
@@ -72,7 +72,7 @@ def write_figure(folder: Path, made: TrainedFigure) -> Page:
     pictures = _draw(folder / name, made)
     write_whole(folder / f"{name}.csv", data_text(made).encode())
     alt = alternative(name, setting, made.curves)
-    page = Page(
+    return Page(
         name=name,
         title=HEADINGS[name],
         caption=caption(name, setting, made.curves),
@@ -87,9 +87,7 @@ def write_figure(folder: Path, made: TrainedFigure) -> Page:
         ),
         metrics=tuple(METRICS[name]),
         panels=tuple(made.panels(lambda n, p: f"{NETWORK_TITLES[n]}, {PARTITION_TITLES[p]}")),
-    )
-    page.save(folder)
-    return page
+    ).save(folder)
 
 
 def data_text(made: TrainedFigure) -> str:
@@ -122,7 +120,7 @@ def _draw(path: Path, made: TrainedFigure) -> list[Path]:
 
 
 def _tables(made: TrainedFigure) -> list[Table]:
-    """The ends of the curves: a row for each rule, a column for each panel."""
+    """Tables of the last values: a row for each rule, a column for each panel."""
     setting, seeds = made.setting, max(len(curve.runs) for curve in made.curves.values())
     after = f"after {setting.iterations:,} iterations" + (f", {seeds} seeds" if seeds > 1 else "")
     shown: dict[str, tuple[str, ...]] = {

@@ -82,7 +82,7 @@ class Setting:
     metrics: tuple[str, ...] | None = None
 
     def shortened(self, quick: bool = False, iterations: int | None = None) -> "Setting":
-        """The same with few iterations, or with another number of them."""
+        """The same figure with few iterations, or with another number of iterations."""
         short = self
         if quick:
             short = replace(short, iterations=QUICK_ITERATIONS, every=QUICK_EVERY)

@@ -35,28 +35,22 @@ def write_theorems(
     )
     columns = ("rule", "network", "ρ", "room", "error", "bound", "slack", "cons.", "slack ")
     tables = tuple(
-        Table(title=OBJECTIVES[objective], columns=columns, rows=tuple(map(_row, found)))
+        Table.of(OBJECTIVES[objective], columns, map(_row, found))
         for objective, found in checks.items()
     )
-    data = Table(
-        title="",
-        columns=("objective", *columns[:-2], "consensus error", "consensus slack"),
-        rows=tuple(
-            (objective, *row)
-            for objective, table in zip(checks, tables, strict=True)
-            for row in table.rows
-        ),
+    data = Table.of(
+        "",
+        ("objective", *columns[:-2], "consensus error", "consensus slack"),
+        ((objective, *_row(check)) for objective, found in checks.items() for check in found),
     )
-    page = Page(
+    return Page(
         name=folder.name,
         title="Theorems 1 and 2 beside real runs",
         caption=_theorems_caption([check for found in checks.values() for check in found], slopes),
         command=command,
         data=data.save(folder / folder.name),
         tables=tables,
-    )
-    page.save(folder)
-    return page
+    ).save(folder)
 
 
 def _theorems_caption(checks: Iterable[TheoremCheck], slopes: dict[str, float]) -> str:
@@ -127,7 +121,7 @@ def write_contamination(
         "weighted mean's error rises with δ, the robust rules' stay level. Numbers are in the "
         "tables."
     )
-    page = Page(
+    return Page(
         name=folder.name,
         title="Learning errors along the contamination rates",
         caption="The weighted mean's error moves with δ alone, like δ²; that of the best robust "
@@ -138,9 +132,7 @@ def write_contamination(
         images=(Image(file=picture.name, alt=alt),),
         data=tuple(data),
         tables=tuple(tables.values()),
-    )
-    page.save(folder)
-    return page
+    ).save(folder)
 
 
 def _errors(title: str, errors: Iterable[LearningError]) -> Table:
@@ -149,8 +141,6 @@ def _errors(title: str, errors: Iterable[LearningError]) -> Table:
     for error in errors:
         row = found.setdefault((error.delta, error.delta_max), {})
         row[look(error.rule).label] = number(error.error)
-    return Table(
-        title=title,
-        columns=("δ", "δ_max", *next(iter(found.values()))),
-        rows=tuple((*map(number, rates), *row.values()) for rates, row in found.items()),
-    )
+    columns = ("δ", "δ_max", *next(iter(found.values())))
+    rows = ((*map(number, rates), *row.values()) for rates, row in found.items())
+    return Table.of(title, columns, rows)

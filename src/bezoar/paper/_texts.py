@@ -30,45 +30,54 @@ METRICS = {
     for name in SETTINGS
 } | {"fig4": {"heterogeneity": "ξ ends", "disturbance": "A ends"}}
 
+#: What its curves are.
+_SHOWN = (
+    "Accuracy is that of the regular agents' average model x̄ on the test images; the consensus "
+    "error is the largest ‖x_w − x̄‖² of a regular agent."
+)
+_SHOWN_IN_4 = (
+    "Lines: the heterogeneity ξ, the largest ‖∇f_w(x̄) − ∇f(x̄)‖ of a regular agent, and the "
+    "disturbance A, the same of the poisoned agent, both at the regular agents' average model x̄ "
+    f"of the {look(SHOWN).label} run (the paper does not say of which). Shading is over the runs "
+    "of all eight rules. The runs are those of Figure 2."
+)
+
+#: How its plots are laid out.
+_DRAWING = "A drawing of the network with the poisoned agent marked, then"
+_LAYOUTS = dict.fromkeys(
+    SETTINGS,
+    f"{_DRAWING} a column for each partition with test accuracy above and consensus error "
+    "below, a curve for each rule.",
+) | {
+    "fig1": "A row for each network: its drawing with the poisoned agent marked, test accuracy and "
+    "consensus error over iterations, a curve for each rule.",
+    "fig4": f"{_DRAWING} for each partition the heterogeneity ξ and the disturbance A over "
+    "iterations.",
+}
+
 
 def shortened_note(name: str, setting: Setting) -> str:
-    """What to write on a figure whose runs are not as long as they should be."""
+    """A note for a figure that was not trained as long as in the paper."""
     full = SETTINGS[name].iterations
     if setting.iterations == full:
         return ""
-    return (
-        f"{setting.iterations:,} iterations instead of {full:,}: an impression, not the figure"
-        if setting.iterations < full
-        else f"{setting.iterations:,} iterations instead of {full:,}"
-    )
+    note = f"{setting.iterations:,} iterations instead of {full:,}"
+    return f"{note}: an impression, not the figure" if setting.iterations < full else note
 
 
 def caption(name: str, setting: Setting, curves: Curves) -> str:
     """What a figure shows and how it was made, in a few sentences."""
-    sentences = [_shows(name, setting), _seeds(setting, curves)]
+    sentences = [
+        f"Softmax regression on MNIST, {setting.iterations:,} iterations with steps 0.1/√k; one of "
+        "ten agents has flipped labels.",
+        _SHOWN_IN_4 if name == "fig4" else _SHOWN,
+        _seeds(setting, curves),
+    ]
     if not all(networks.create(network).regular_is_connected for network in setting.networks):
         sentences.append(_single_agents(setting, curves))
     if note := shortened_note(name, setting):
         sentences.append(f"{note}.")
     return " ".join(sentences)
-
-
-def _shows(name: str, setting: Setting) -> str:
-    trained = (
-        f"Softmax regression on MNIST, {setting.iterations:,} iterations with steps 0.1/√k; one of "
-        "ten agents has flipped labels."
-    )
-    if name == "fig4":
-        return (
-            f"{trained} Lines: the heterogeneity ξ, the largest ‖∇f_w(x̄) − ∇f(x̄)‖ of a regular "
-            "agent, and the disturbance A, the same of the poisoned agent, both at the regular "
-            f"agents' average model x̄ of the {look(SHOWN).label} run (the paper does not say of "
-            "which). Shading is over the runs of all eight rules. The runs are those of Figure 2."
-        )
-    return (
-        f"{trained} Accuracy is that of the regular agents' average model x̄ on the test images; "
-        "the consensus error is the largest ‖x_w − x̄‖² of a regular agent."
-    )
 
 
 def _seeds(setting: Setting, curves: Curves) -> str:
@@ -86,7 +95,7 @@ def _seeds(setting: Setting, curves: Curves) -> str:
 
 def _single_agents(setting: Setting, curves: Curves) -> str:
     [network], partition = setting.networks, setting.partitions[-1]
-    ends = ends_of(setting, curves, network, partition, "accuracy_worst")
+    ends = _ends(setting, curves, network, partition, "accuracy_worst")
     return (
         "The regular agents are not connected among themselves, so their average model hides what "
         f"single agents have: {PARTITION_TITLES[partition]}, the worst agent's own model ends "
@@ -96,12 +105,12 @@ def _single_agents(setting: Setting, curves: Curves) -> str:
 
 def alternative(name: str, setting: Setting, curves: Curves) -> str:
     """A figure in words, with the numbers that its curves end at."""
-    sentences = [_layout(name)]
+    sentences = [_LAYOUTS[name]]
     for network in setting.networks:
         for partition in setting.partitions:
             panel = f"{NETWORK_TITLES[network]}, {PARTITION_TITLES[partition]}"
             parts = [
-                f"{words} {ends_of(setting, curves, network, partition, metric)}"
+                f"{words} {_ends(setting, curves, network, partition, metric)}"
                 for metric, words in METRICS[name].items()
             ]
             if name != "fig4":
@@ -113,30 +122,13 @@ def alternative(name: str, setting: Setting, curves: Curves) -> str:
     return " ".join(sentences)
 
 
-def _layout(name: str) -> str:
-    if name == "fig1":
-        return (
-            "A row for each network: its drawing with the poisoned agent marked, test accuracy and "
-            "consensus error over iterations, a curve for each rule."
-        )
-    if name == "fig4":
-        return (
-            "A drawing of the network with the poisoned agent marked, then for each partition the "
-            "heterogeneity ξ and the disturbance A over iterations."
-        )
-    return (
-        "A drawing of the network with the poisoned agent marked, then a column for each partition "
-        "with test accuracy above and consensus error below, a curve for each rule."
-    )
-
-
-def ends_of(setting: Setting, curves: Curves, network: str, partition: str, metric: str) -> str:
-    """Between which values the rules' curves of a metric end, and whose those are."""
+def _ends(setting: Setting, curves: Curves, network: str, partition: str, metric: str) -> str:
+    """The lowest and the highest last value of a metric, with their rules."""
     ends = {
         look(rule).label: _final(curves, Place(network, partition, rule), metric)
         for rule in setting.rules
     }
-    low, high = min(ends, key=lambda label: ends[label]), max(ends, key=lambda label: ends[label])
+    low, high = min(ends, key=ends.__getitem__), max(ends, key=ends.__getitem__)
     form = ".3f" if metric.startswith("accuracy") else ".2g"
     return f"between {ends[low]:{form}} ({low}) and {ends[high]:{form}} ({high})"
 

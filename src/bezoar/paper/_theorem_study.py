@@ -45,7 +45,7 @@ def theorem_study(
     clipping: float = CLIPPING,
     progress: Progress | None = None,
 ) -> dict[str, list[TheoremCheck]]:
-    """Hold every rule against its theorem, on several objectives and networks.
+    """Compare every rule with its theorem, on several objectives and networks.
 
     Args:
         objectives: of :data:`OBJECTIVES`; MNIST is :func:`reduced_mnist`, with labels flipped.

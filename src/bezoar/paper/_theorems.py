@@ -26,7 +26,7 @@ ROUNDING = 1e-24
 
 @dataclass(frozen=True)
 class TheoremCheck:
-    """One run beside its theorem.
+    """A run compared with its theorem.
 
     Attributes:
         run: the run, with the step size ``1/√K``.
@@ -59,12 +59,12 @@ class TheoremCheck:
 
     @property
     def bound(self) -> float:
-        """The right side: what the proof reaches, see :func:`bezoar.theory.robust_bound`."""
+        """The right side, as the proof gives it; see :func:`bezoar.theory.robust_bound`."""
         return self.promise.proved
 
     @property
     def slack(self) -> float:
-        """How many times the left side fits into the right one; at least 1 where it applies."""
+        """The right side over the left side: at least 1 where the theorem applies and holds."""
         return _times(self.bound, self.error)
 
     @property

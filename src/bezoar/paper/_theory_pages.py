@@ -31,7 +31,7 @@ def write_table_1(folder: Path, command: str) -> Page:
         "Table I: orders of the contraction constant ρ",
         f"δ stands for δ_max: {shown}. Orders carry no constants; inf: the order says nothing at "
         "this rate.",
-        Table(title="Orders of ρ", columns=("aggregator", "ρ", "M", *rates), rows=tuple(rows)),
+        Table.of("Orders of ρ", ("aggregator", "ρ", "M", *rates), rows),
     )
 
 
@@ -49,11 +49,7 @@ def write_table_2(folder: Path, command: str) -> Page:
         "Table II: orders of the learning error where A = Θ(ξ)",
         "In units of ξ². RAgg is the best majority-dominant rule. Only ratios of these mean "
         "anything.",
-        Table(
-            title="Orders of the learning error",
-            columns=("aggregator", "learning error", *rates),
-            rows=tuple(rows),
-        ),
+        Table.of("Orders of the learning error", ("aggregator", "learning error", *rates), rows),
     )
 
 
@@ -94,11 +90,7 @@ def write_figure_10(folder: Path, command: str) -> Page:
         values = map(number, (*lams, theory.mixing_gap(network)))
         rows.append((title, edges, poisoned, connected, delta, delta_max, *values))
     first = ("network", "edges", "poisoned", "connected", "δ", "δ_max")
-    table = Table(
-        title="The paper's networks",
-        columns=(*first, "λ uniform", "λ mixing", "λ'"),
-        rows=tuple(rows),
-    )
+    table = Table.of("The paper's networks", (*first, "λ uniform", "λ mixing", "λ'"), rows)
     described = " ".join(f"{row[0]}: {row[1]} edges, agent {row[2]} is poisoned." for row in rows)
     return _write(
         folder,
@@ -126,7 +118,7 @@ def _write(
     pictures: list[Path] | None = None,
     alt: str = "",
 ) -> Page:
-    page = Page(
+    return Page(
         name=folder.name,
         title=title,
         caption=caption,
@@ -134,6 +126,4 @@ def _write(
         images=tuple(Image(file=path.name, alt=alt) for path in pictures or ()),
         data=table.save(folder / folder.name) if table else (),
         tables=(table,) if table else (),
-    )
-    page.save(folder)
-    return page
+    ).save(folder)

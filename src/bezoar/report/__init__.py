@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bezoar.report._curves import Curve, Panel
-    from bezoar.report._ends import ends_table
+    from bezoar.report._ends import ends_table, panel_page
     from bezoar.report._figures import (
         axis_of,
         draw_titled,
@@ -50,6 +50,7 @@ __all__ = [
     "last_values",
     "look",
     "network_figure",
+    "panel_page",
     "panels_figure",
     "partition_figure",
     "partition_table",

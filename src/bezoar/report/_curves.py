@@ -45,7 +45,7 @@ class Curve:
 
     @cached_property
     def metrics(self) -> list[str]:
-        """What was measured in all runs."""
+        """The metrics that all runs have."""
         return [name for name in self.runs[0].metrics if all(name in r.metrics for r in self.runs)]
 
     def values(self, metric: str) -> Floats:

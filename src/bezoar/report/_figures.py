@@ -18,7 +18,7 @@ from bezoar.training import METRICS
 
 
 def axis_of(metric: str) -> str:
-    """What stands beside a metric's axis; of a metric that is not known here, its name."""
+    """The text beside a metric's axis; for an unknown metric, its name."""
     return METRICS[metric].axis if metric in METRICS else metric
 
 
@@ -67,7 +67,7 @@ def panels_figure(
 
 
 def partition_figure(path: Path, counts: NDArray[np.int64], poisoned: Sequence[int] = ()) -> Path:
-    """Save a picture of who has which samples.
+    """Save a picture of a partition.
 
     Args:
         path: where to.
@@ -160,7 +160,7 @@ def plot_curves(
 def plot_line(
     axes: Any, curve: Curve, metric: str, look: Look, width: float, markers: tuple[int, int]
 ) -> Any:
-    """Draw the mean over the seeds as a line, with markers from one point on at some distance."""
+    """Draw the mean over the seeds as a line; ``markers`` is the first marked point and the step."""
     if is_logarithmic(metric):
         axes.set_yscale("log")
     [line] = axes.plot(
@@ -190,7 +190,7 @@ def shade(
 
 
 def _drawable(values: NDArray[np.float64], metric: str) -> NDArray[np.float64]:
-    """A logarithmic axis has no place for zero."""
+    """The values that can be drawn: a logarithmic axis has no zero."""
     return np.where(values > 0, values, np.nan) if is_logarithmic(metric) else values
 
 

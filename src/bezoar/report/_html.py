@@ -116,7 +116,7 @@ def _store(results: Path) -> Store | None:
 def _stored(runs: Sequence[StoredRun]) -> Page:
     """The runs of a store, those on the same network, data and attack in a panel."""
     panels, caption = tuple(panels_of(runs)), common_fields(runs)
-    return Page(name="runs", title="Runs", caption=caption, command="", panels=panels)
+    return Page(name="runs", title="Runs", caption=caption, panels=panels)
 
 
 def _section(folder: Path, page: Page) -> dict[str, Any]:
@@ -197,13 +197,13 @@ def _embedded(document: dict[str, Any]) -> Markup:
 
 @cache
 def _asset(name: str) -> Markup:
-    """A file of ours that goes into the page as it is."""
+    """A file of this package that is copied into the page unchanged."""
     path = resources.files("bezoar.report") / "assets" / name
     return Markup(path.read_text(encoding="utf-8"))
 
 
 def _hash(script: str) -> str:
-    """What the page's security policy knows our script by: no other one may run in it."""
+    """The hash of our script for the page's security policy, so that no other script can run."""
     digest = hashlib.sha256(f"\n{script}".encode()).digest()
     return f"sha256-{base64.b64encode(digest).decode()}"
 
@@ -223,7 +223,7 @@ def _environment() -> Environment:
 
 
 def _maths(text: str) -> Markup:
-    """A text with the paper's indices and powers of ten set as such."""
+    """A text with indices as subscripts and powers of ten as superscripts."""
     powers = _POWER.sub(lambda found: f"×10{str(int(found[1])).translate(_RAISED)}", text)
     signed = _MINUS.sub("−", powers)
     return Markup(_INDEX.sub(r"<sub>\1</sub>", str(escape(signed))))

@@ -29,7 +29,7 @@ def metrics_of(panels: Sequence[Panel]) -> list[str]:
 def chart_data(
     sections: Sequence[tuple[str, str, Sequence[Panel]]], looks: dict[tuple[str, str], Look]
 ) -> dict[str, Any]:
-    """What the page's script draws, as JSON holds it.
+    """The data that the page's script draws, ready for JSON.
 
     Args:
         sections: for each, the name of the element to draw into, the metric to begin with, and
@@ -90,7 +90,7 @@ def _identity(curve: Curve) -> tuple[object, ...]:
 
 
 def _curve(curve: Curve, name: str, points: int) -> dict[str, Any]:
-    """A curve with a few hundred of its points: measured ones, none made up between them."""
+    """A curve with at most so many of its measured points; nothing is interpolated."""
     kept = thinned(len(curve.iterations), points)
     document: dict[str, Any] = {"rule": name, "x": curve.iterations[kept].tolist(), "values": {}}
     for metric in (name for name in METRICS if name in curve.metrics):
@@ -102,10 +102,10 @@ def _curve(curve: Curve, name: str, points: int) -> dict[str, Any]:
 
 
 def thinned(count: int, most: int) -> NDArray[np.int64]:
-    """The places of at most so many of ``count`` points, evenly, the first and last among them."""
+    """The indices of at most ``most`` of ``count`` points, evenly spaced, with both ends."""
     return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(np.int64))
 
 
 def _numbers(values: NDArray[np.float64]) -> list[float | None]:
-    """Six digits are more than a screen shows; what is not finite is left out."""
+    """Values with six digits; those that are not finite become ``None``."""
     return [float(f"{value:.6g}") if np.isfinite(value) else None for value in values.tolist()]

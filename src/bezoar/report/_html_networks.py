@@ -53,8 +53,7 @@ def network_pages(runs: Sequence[StoredRun]) -> list[Page]:
         if who or title not in poisoned
     ]
     return pages + [
-        Page(name="theory", title=title, caption=problem, command="")
-        for title, problem in problems.items()
+        Page(name="theory", title=title, caption=problem) for title, problem in problems.items()
     ]
 
 

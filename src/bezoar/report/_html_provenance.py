@@ -1,22 +1,36 @@
-"""What was run, when, where and with what: a report's first paragraph and its last table."""
+"""What was run, when and where: a report's first paragraph and its last table."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from bezoar._numbers import count, duration
 from bezoar.experiments import StoredRun, spec_of
+from bezoar.report._run_tables import flat
 from bezoar.report._style import BASELINE, Look
 
 #: What is trained, in words.
 MODELS = {"softmax": "softmax regression"}
 
+#: What is told of the runs' provenance, and where that is in it.
+FACTS = {
+    "bezoar": "own.bezoar",
+    "torch": "own.torch",
+    "numpy": "own.numpy",
+    "Python": "versions.python",
+    "system": "machine.system",
+    "processor": "machine.processor",
+    "cores": "machine.cores",
+    "commit of the checkout": "checkout.commit",
+}
+
 
 def opening(pages: int, runs: Sequence[StoredRun], looks: Collection[Look]) -> str:
-    """What was run, when, and on which machine, in a few sentences."""
+    """What was run and when, in a few sentences."""
     if not runs:
         return f"{count(pages, 'result')} that took no training."
     specs = [spec_of(run) for run in runs]
+    times = _times(runs)
     baseline = any(look.name.startswith(BASELINE) for look in looks)
     iterations = _and(f"{number:,}" for number in sorted({spec.iterations for spec in specs}))
     sentences = [
@@ -26,31 +40,22 @@ def opening(pages: int, runs: Sequence[StoredRun], looks: Collection[Look]) -> s
         "The baseline is the weighted mean with nobody poisoned." if baseline else "",
         f"Networks: {_distinct(str(spec.network) for spec in specs)}.",
         f"Partition: {_distinct(str(spec.partition) for spec in specs)}.",
-        _when(runs),
-        _where(runs),
+        f"Trained {_span(times)}, {duration(_seconds(times))} in all." if times else "",
     ]
     return " ".join(filter(None, sentences))
 
 
 def provenance_rows(runs: Sequence[StoredRun]) -> list[tuple[str, str]]:
-    """What computed the runs, a row a fact; where runs differ, each value with their number."""
-    facts: dict[str, Callable[[StoredRun], Any]] = {
-        "bezoar": lambda run: run.versions.get("bezoar"),
-        "torch": lambda run: run.versions.get("torch"),
-        "numpy": lambda run: run.versions.get("numpy"),
-        "Python": lambda run: _get(run, "versions", "python"),
-        "system": lambda run: _get(run, "machine", "system"),
-        "processor": lambda run: _get(run, "machine", "processor"),
-        "cores": lambda run: _get(run, "machine", "cores"),
-        "commit of the checkout": _commit,
-    }
-    rows = [(name, _tallied([fact(run) for run in runs])) for name, fact in facts.items()]
-    times = _times(runs)
-    if times:
+    """Versions and machines of the runs; where runs differ, each value with its number of runs."""
+    facts = [flat(run.provenance | {"own": run.versions}) for run in runs]
+    for fact in facts:
+        if fact.get("checkout.changed") and fact.get("checkout.commit"):
+            fact["checkout.commit"] = f"{fact['checkout.commit']} with changes"
+    rows = [(name, _tallied([fact.get(key) for fact in facts])) for name, key in FACTS.items()]
+    if times := _times(runs):
         rows.append(("trained", _span(times)))
         rows.append(("training time", duration(_seconds(times))))
-    rows.append(("runs", str(len(runs))))
-    return [(name, text) for name, text in rows if text]
+    return [(name, text) for name, text in (*rows, ("runs", str(len(runs)))) if text]
 
 
 def _and(items: Any) -> str:
@@ -70,18 +75,6 @@ def _seeds(seeds: Sequence[int]) -> str:
     if len(found) > 2 and found == list(range(found[0], found[-1] + 1)):
         return f"seeds {found[0]} to {found[-1]}"
     return f"seeds {_distinct(map(str, found))}"
-
-
-def _get(run: StoredRun, part: str, name: str) -> Any:
-    found = run.provenance.get(part)
-    return found.get(name) if isinstance(found, dict) else None
-
-
-def _commit(run: StoredRun) -> str | None:
-    commit = _get(run, "checkout", "commit")
-    if not commit:
-        return None
-    return f"{commit} with changes" if _get(run, "checkout", "changed") else str(commit)
 
 
 def _tallied(values: Sequence[Any]) -> str:
@@ -115,22 +108,3 @@ def _span(times: Sequence[tuple[datetime, datetime]]) -> str:
 
 def _seconds(times: Sequence[tuple[datetime, datetime]]) -> float:
     return sum((end - start).total_seconds() for start, end in times)
-
-
-def _when(runs: Sequence[StoredRun]) -> str:
-    times = _times(runs)
-    return f"Trained {_span(times)}, {duration(_seconds(times))} in all." if times else ""
-
-
-def _where(runs: Sequence[StoredRun]) -> str:
-    machines = dict.fromkeys(
-        f"{_get(run, 'machine', 'processor')} with {_get(run, 'machine', 'cores')} cores"
-        for run in runs
-        if _get(run, "machine", "processor")
-    )
-    if not machines:
-        return ""
-    versions = dict.fromkeys(
-        f"bezoar {run.versions.get('bezoar')} and torch {run.versions.get('torch')}" for run in runs
-    )
-    return f"Computed on {_and(machines)} by {_and(versions)}."

@@ -4,7 +4,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -58,6 +58,11 @@ class Table(_Part):
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     shaded: int = Field(default=0, exclude=True)
+
+    @classmethod
+    def of(cls, title: str, columns: Iterable[str], rows: Iterable[Iterable[str]]) -> "Table":
+        """A table of any rows."""
+        return cls(title=title, columns=tuple(columns), rows=tuple(map(tuple, rows)))
 
     def is_numeric(self, column: int) -> bool:
         """Whether a column has numbers, which are set flush right."""
@@ -131,8 +136,8 @@ class Page(_Part):
     format: Literal[1] = FORMAT
     name: str
     title: str
-    caption: str
-    command: str
+    caption: str = ""
+    command: str = ""
     images: tuple[Image, ...] = ()
     data: tuple[str, ...] = ()
     tables: tuple[Table, ...] = ()
@@ -146,8 +151,8 @@ class Page(_Part):
         found = [claim.verdict for claim in self.claims]
         return {verdict: found.count(verdict) for verdict in VERDICTS if verdict in found}
 
-    def save(self, folder: Path) -> Path:
-        """Write it into the folder."""
+    def save(self, folder: Path) -> "Page":
+        """Write it into the folder, and return it."""
         curves = [
             {"key": run.key, "panel": panel.title, "rule": curve.rule}
             for panel in self.panels
@@ -157,7 +162,8 @@ class Page(_Part):
         ]
         document = self.model_dump(mode="json") | {"curves": curves}
         content = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
-        return write_whole(folder / SUMMARY, content.encode())
+        write_whole(folder / SUMMARY, content.encode())
+        return self
 
     @classmethod
     def load(

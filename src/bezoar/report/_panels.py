@@ -76,7 +76,7 @@ def _curves(runs: Sequence[StoredRun], name: str | None = None) -> list[Curve]:
 
 
 def _fields(spec: RunSpec) -> Fields:
-    """What tells panels apart, the network first: it is what one looks for."""
+    """The fields that tell panels apart, network and partition first."""
     others = (name for name in RunSpec.model_fields if name not in (*WITHIN, *NAMED))
     return tuple((name, getattr(spec, name)) for name in (*NAMED, *others))
 
@@ -94,7 +94,7 @@ def _is_mean(run: StoredRun) -> bool:
 
 
 def _text(field: str, value: Any) -> str:
-    """A field in words; a choice, the dataset and the model speak for themselves."""
+    """A field in words; values that explain themselves stand alone."""
     if field == "poisoned":
         if value is None:
             return "poisoned as the network says"
@@ -105,7 +105,7 @@ def _text(field: str, value: Any) -> str:
 
 
 def field_order(fields: Iterable[tuple[str, Any]]) -> list[Any]:
-    """What to sort by: field after field, what can be chosen in the order of its table."""
+    """A sorting key: field after field, choices in the order of their registry."""
     places: list[Any] = []
     for name, value in fields:
         if name in CHOICES:
@@ -119,6 +119,6 @@ def field_order(fields: Iterable[tuple[str, Any]]) -> list[Any]:
 
 
 def _sortable(value: Any) -> tuple[int, float, str]:
-    """Numbers by size, before texts and the like."""
+    """A sorting key for one value: numbers by size, then everything else as text."""
     is_number = isinstance(value, int | float)
     return (0, value, "") if is_number else (1, 0, str(value))

@@ -41,15 +41,14 @@ def partition_table(
     rows = (
         (
             f"■ {agent}" if agent in poisoned else str(agent),
-            *(f"{count:,}" if count else "·" for count in counts[agent, :CLASSES].tolist()),
-            f"{counts[agent].sum():,}",
+            *(str(count) if count else "·" for count in counts[agent, :CLASSES].tolist()),
             *(texts[agent] for texts in columns.values()),
         )
         for agent in range(min(agents, ROWS))
     )
     return Table(
         title=title,
-        columns=("agent", *map(str, range(min(classes, CLASSES))), "all", *columns),
+        columns=("agent", *map(str, range(min(classes, CLASSES))), *columns),
         rows=tuple(rows),
         shaded=min(classes, CLASSES),
     )
@@ -84,9 +83,10 @@ def _table(runs: Sequence[StoredRun]) -> Table:
     title = f"{first.partition} of {first.dataset}, {agents} agents"
     if len({spec_of(run).seed for run in runs}) > 1:
         title += f", seed {first.seed}"
-    return partition_table(
-        title,
-        samples_of(first, agents),
-        [agent for agent in range(agents) if poisoned[agent]],
-        {"poisoned on": [", ".join(networks) for networks in poisoned]},
-    )
+    counts = samples_of(first, agents)
+    columns = {
+        "all": [str(total) for total in counts.sum(axis=1)],
+        "poisoned on": [", ".join(networks) for networks in poisoned],
+    }
+    marked = [agent for agent in range(agents) if poisoned[agent]]
+    return partition_table(title, counts, marked, columns)

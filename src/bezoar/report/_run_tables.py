@@ -30,7 +30,7 @@ def last_values(run: StoredRun) -> dict[str, float]:
 
 
 def runs_page(title: str, runs: Sequence[StoredRun]) -> Page:
-    """A table of what runs differ in, and in words what they have in common."""
+    """A table of the fields in which runs differ, and in words those they have in common."""
     first = ("network", "partition", "attack", "poisoned", "aggregator", "seed")
     found = _fields([run.spec for run in runs], first)
     shared = {field: texts[0] for field, texts in found.items() if len(set(texts)) == 1}
@@ -43,14 +43,11 @@ def runs_page(title: str, runs: Sequence[StoredRun]) -> Page:
     if any(run.diverged for run in runs):
         columns["diverged"] = ["yes" if run.diverged else "" for run in runs]
     common = ", ".join(f"{field} {text}" for field, text in shared.items())
-    table = Table(title="", columns=tuple(columns), rows=tuple(zip(*columns.values(), strict=True)))
-    return Page(
-        name="runs",
-        title=title,
-        caption=f"{'All with' if len(runs) > 1 else 'With'} {common}." if runs else "",
-        command="",
-        tables=(table,) if runs else (),
-    )
+    if not runs:
+        return Page(name="runs", title=title)
+    caption = f"{'All with' if len(runs) > 1 else 'With'} {common}."
+    table = Table.of("", columns, zip(*columns.values(), strict=True))
+    return Page(name="runs", title=title, caption=caption, tables=(table,))
 
 
 def run_page(run: StoredRun) -> Page:
@@ -59,17 +56,17 @@ def run_page(run: StoredRun) -> Page:
     after = f"After {spec.iterations} iterations" + (", diverged" if run.diverged else "")
     fields = ((field, field_text(spec, field)) for field in RunSpec.model_fields)
     values = ((name, number(value)) for name, value in last_values(run).items())
-    origin = ((name, str(value)) for name, value in _flat(run.provenance).items())
+    origin = ((name, str(value)) for name, value in flat(run.provenance).items())
     tables = (
-        Table(title="", columns=("field", "value"), rows=tuple(fields)),
-        Table(title=after, columns=("metric", "value"), rows=tuple(values)),
-        Table(title="Where and when", columns=("what", "found"), rows=tuple(origin)),
+        Table.of("", ("field", "value"), fields),
+        Table.of(after, ("metric", "value"), values),
+        Table.of("Where and when", ("what", "found"), origin),
     )
-    return Page(name="run", title=run.key, caption="", command="", tables=tables)
+    return Page(name="run", title=run.key, tables=tables)
 
 
 def results_table(runs: "Sequence[StoredRun | Failure]", title: str, metric: str) -> Table:
-    """The last values of a metric by what the runs differ in; one such field makes the columns."""
+    """The last values of a metric, by the fields in which runs differ; one of them makes columns."""
     first = ("aggregator", "network", "partition", "attack", "poisoned")
     found = _fields([run.spec for run in runs], first)
     varying = {field: texts for field, texts in found.items() if len(set(texts)) > 1}
@@ -84,7 +81,7 @@ def results_table(runs: "Sequence[StoredRun | Failure]", title: str, metric: str
     rows = [(*row, *(cells[row].get(c, "–") for c in columns)) for row in _in_order(cells)]
     if len(rows) > ROWS:
         title += f" (without the last {count(len(rows) - ROWS, 'row')})"
-    return Table(title=title, columns=(*down, *heads), rows=tuple(rows[:ROWS]))
+    return Table.of(title, (*down, *heads), rows[:ROWS])
 
 
 def _fields(specs: Sequence[RunSpec], first: Sequence[str]) -> dict[str, list[str]]:
@@ -106,7 +103,7 @@ def _columns(varying: Mapping[str, Sequence[str]]) -> str | None:
 
 
 def _in_order(rows: Iterable[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """Rows with the same first text beside each other, texts in the order they came up."""
+    """Rows sorted column by column, texts in the order of their first occurrence."""
     found = list(rows)
     places = [list(dict.fromkeys(texts)) for texts in zip(*found, strict=True)]
     return sorted(found, key=lambda row: [p.index(t) for p, t in zip(places, row, strict=True)])
@@ -119,17 +116,17 @@ def _cell(run: "StoredRun | Failure", metric: str) -> str:
     return f"{value} diverged" if run.diverged else value
 
 
-def _flat(document: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Tables within tables as dotted names."""
-    flat: dict[str, Any] = {}
+def flat(document: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """A nested document as one level with dotted names."""
+    found: dict[str, Any] = {}
     for key, value in document.items():
         inner = isinstance(value, dict)
-        flat |= _flat(value, f"{prefix}{key}.") if inner else {f"{prefix}{key}": value}
-    return flat
+        found |= flat(value, f"{prefix}{key}.") if inner else {f"{prefix}{key}": value}
+    return found
 
 
 def _age(ended: Any) -> str:
-    """How long ago a moment was; a dash where it is not told."""
+    """How long ago a moment was; a dash where it is not known."""
     try:
         seconds = (datetime.now(UTC) - datetime.fromisoformat(ended)).total_seconds()
     except (TypeError, ValueError):

@@ -59,7 +59,7 @@ class Look:
 
 
 def look(rule: str) -> Look:
-    """The look of a rule by its name; that of a rule of the user's own follows from the name."""
+    """The look of a rule; for a rule of the user's own, colour and marker follow from its name."""
     label = AGGREGATORS[rule].label if rule in AGGREGATORS else rule
     if rule in COLOURS:
         is_baseline = rule == BASELINE

@@ -38,7 +38,7 @@ def sweep_document(specs: Iterable[RunSpec]) -> str:
 
 
 def _fields(spec: RunSpec) -> Block:
-    """The fields that may be merged, and those that are not as they are by default."""
+    """The fields that may be merged, and those that differ from their defaults."""
     document = {name: getattr(spec, name) for name in RunSpec.model_fields}
     return {
         name: (value,)
@@ -80,7 +80,7 @@ def _line(field: str, values: Sequence[Any]) -> str:
 
 
 def _swept_once(name: str, value: Any) -> Any:
-    """A list is swept, unless it is one by nature; inside another list it is one value."""
+    """A value that is a list is put into another list, as a list by itself would be swept."""
     is_list = isinstance(value, list | tuple)
     return [value] if is_list and name not in LISTS else value
 

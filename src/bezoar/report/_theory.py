@@ -50,8 +50,7 @@ def theory_page(
     return Page(
         name="theory",
         title=title,
-        caption=" ".join(filter(None, sentences)),
-        command="",
+        caption="\n".join(filter(None, sentences)),
         tables=tuple(table for table in tables if table.rows),
         panels=(Panel(title, network=network),),
     )
@@ -72,11 +71,8 @@ def _theorems(found: dict[str, Any], label: Callable[[str], str]) -> Table:
     if mean["lambda_prime_below_one"]:
         guarantee = f"Theorem 2 where K ≥ {mean['iterations_over_smoothness_squared']:.3g} L²"
     rows.append((label("weighted_mean"), guarantee, "λ'", _readable(mean["lambda_prime"]), "–"))
-    return Table(
-        title="Which theorem applies: Theorem 1 needs λ < 1 and ρ < (1−λ)/4, Theorem 2 λ' < 1",
-        columns=("rules", "guarantee", "constant", "value", "β"),
-        rows=tuple(rows),
-    )
+    title = "Which theorem applies: Theorem 1 needs λ < 1 and ρ < (1−λ)/4, Theorem 2 λ' < 1"
+    return Table.of(title, ("rules", "guarantee", "constant", "value", "β"), rows)
 
 
 def _table_1(found: dict[str, Any], label: Callable[[str], str]) -> Table:
@@ -89,11 +85,8 @@ def _table_1(found: dict[str, Any], label: Callable[[str], str]) -> Table:
         )
         for row in found["table_1"]
     )
-    return Table(
-        title="Table I: orders of ρ at this δ_max, without constants",
-        columns=("rule", "order", "value", "room left"),
-        rows=tuple(rows),
-    )
+    title = "Table I: orders of ρ at this δ_max, without constants"
+    return Table.of(title, ("rule", "order", "value", "room left"), rows)
 
 
 def _table_2(found: dict[str, Any]) -> Table:
@@ -102,11 +95,8 @@ def _table_2(found: dict[str, Any]) -> Table:
         (names.get(r["aggregator"], r["aggregator"]), r["order"], f"{_readable(r['value'])} ξ²")
         for r in found["table_2"]
     )
-    return Table(
-        title="Table II: orders of the learning error where A = Θ(ξ)",
-        columns=("rule", "order", "value"),
-        rows=tuple(rows),
-    )
+    title = "Table II: orders of the learning error where A = Θ(ξ)"
+    return Table.of(title, ("rule", "order", "value"), rows)
 
 
 def _worst(found: dict[str, Any]) -> Table:
@@ -122,11 +112,8 @@ def _worst(found: dict[str, Any]) -> Table:
         for row in worst
     )
     agents = count(worst[0]["agents"], "poisoned agent") if worst else ""
-    return Table(
-        title=f"Worst placement of {agents}",
-        columns=("quantity", "now", "worst", "at most", "poisoned there"),
-        rows=tuple(rows),
-    )
+    columns = ("quantity", "now", "worst", "at most", "poisoned there")
+    return Table.of(f"Worst placement of {agents}", columns, rows)
 
 
 def _readable(value: float) -> str:
