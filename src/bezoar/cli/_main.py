@@ -67,7 +67,7 @@ def sweep(
     dry_run: DryRun = False,
     json: Json = False,
 ) -> None:
-    """Train those runs of a sweep that the store does not have yet; it can be stopped at any time."""
+    """Train those runs of a sweep that the store does not have yet; it may be stopped any time."""
     from bezoar.cli import _sweep
 
     _sweep.run_sweep(spec, store, workers, dry_run, json)

@@ -83,7 +83,7 @@ def _train(
     workers: int | None,
     store: Store,
 ) -> dict[str, TrainedFigure]:
-    """Train the runs of all figures among the names together; figures with failed runs are left out."""
+    """Train all figures among the names together; figures with failed runs are left out."""
     settings = {n: SETTINGS[n].shortened(quick, iterations) for n in wanted if n in SETTINGS}
     places = {name: setting.runs(seeds) for name, setting in settings.items()}
     specs = list(dict.fromkeys(spec for several in places.values() for _, spec in several))

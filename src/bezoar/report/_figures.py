@@ -160,7 +160,7 @@ def plot_curves(
 def plot_line(
     axes: Any, curve: Curve, metric: str, look: Look, width: float, markers: tuple[int, int]
 ) -> Any:
-    """Draw the mean over the seeds as a line; ``markers`` is the first marked point and the step."""
+    """Draw the mean over the seeds; ``markers`` are the first marked point and the step."""
     if is_logarithmic(metric):
         axes.set_yscale("log")
     [line] = axes.plot(

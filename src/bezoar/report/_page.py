@@ -71,8 +71,8 @@ class Table(_Part):
 
     def shades(self) -> list[list[float]]:
         """For each row the shaded cells' shares of the largest number."""
-        texts = [row[1 : 1 + self.shaded] for row in self.rows]
-        numbers = [[float(t.replace(",", "").replace("·", "0")) for t in row] for row in texts]
+        texts = [[cell.replace(",", "") for cell in row[1 : 1 + self.shaded]] for row in self.rows]
+        numbers = [[int(text) if text.isdecimal() else 0 for text in row] for row in texts]
         largest = max((number for row in numbers for number in row), default=0) or 1
         return [[number / largest for number in row] for row in numbers]
 

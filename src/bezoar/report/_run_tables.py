@@ -66,7 +66,7 @@ def run_page(run: StoredRun) -> Page:
 
 
 def results_table(runs: "Sequence[StoredRun | Failure]", title: str, metric: str) -> Table:
-    """The last values of a metric, by the fields in which runs differ; one of them makes columns."""
+    """The last values of a metric by the fields in which runs differ; one makes the columns."""
     first = ("aggregator", "network", "partition", "attack", "poisoned")
     found = _fields([run.spec for run in runs], first)
     varying = {field: texts for field, texts in found.items() if len(set(texts)) > 1}

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import cycle
 from typing import Any
 from zlib import crc32
 
@@ -60,47 +61,37 @@ class Look:
 
 def look(rule: str) -> Look:
     """The look of a rule; for a rule of the user's own, colour and marker follow from its name."""
+    if rule == BASELINE:
+        return Look(rule, "Baseline", *COLOURS[rule], "--")
     label = AGGREGATORS[rule].label if rule in AGGREGATORS else rule
     if rule in COLOURS:
-        is_baseline = rule == BASELINE
-        return Look(
-            rule, "Baseline" if is_baseline else label, *COLOURS[rule], "--" if is_baseline else "-"
-        )
+        return Look(rule, label, *COLOURS[rule])
     colour, marker = divmod(crc32(rule.encode()), len(OTHER_MARKERS))
-    return Look(
-        rule, label, OTHER_COLOURS[colour % len(OTHER_COLOURS)], OTHER_MARKERS[marker], "-."
-    )
+    own = OTHER_COLOURS[colour % len(OTHER_COLOURS)], OTHER_MARKERS[marker]
+    return Look(rule, label, *own, "-.")
 
 
 def looks(rules: Iterable[tuple[str, str]]) -> dict[tuple[str, str], Look]:
     """The looks of rules with their options, in the order of a legend.
 
-    Our rules come first, then the user's own, then the baseline. Options are told only where a
-    rule occurs with several.
+    Our rules come first, then the user's own, then the baseline. Labels have the options only
+    where a rule occurs with several sets of them.
     """
-    order = [name for name in COLOURS if name != BASELINE]
+    order = [rule for rule in COLOURS if rule != BASELINE]
+
+    def place(rule: str) -> int:
+        return order.index(rule) if rule in order else len(order) + (rule == BASELINE)
+
     options: dict[str, list[str]] = {}
-    for rule, text in sorted(
-        set(rules),
-        key=lambda pair: (
-            order.index(pair[0]) if pair[0] in order else len(order) + (pair[0] == BASELINE),
-            pair,
-        ),
-    ):
+    for rule, text in sorted(set(rules), key=lambda pair: (place(pair[0]), pair)):
         options.setdefault(rule, []).append(text)
     found = {}
     for rule, several in options.items():
         plain = look(rule)
-        found[rule, several[0]] = plain
-        if len(several) > 1:
-            for place, text in enumerate(several):
-                found[rule, text] = Look(
-                    f"{rule}:{text}",
-                    f"{plain.label} {text or 'default'}",
-                    plain.colour,
-                    plain.marker,
-                    LINES[place % len(LINES)],
-                )
+        for line, text in zip(cycle(LINES), several, strict=False):
+            name, label = f"{rule}:{text}", f"{plain.label} {text or 'default'}"
+            told = replace(plain, name=name, label=label, line=line)
+            found[rule, text] = told if len(several) > 1 else plain
     return found
 
 
