@@ -22,7 +22,9 @@ def duration(seconds: float) -> str:
     """A length of time, roughly."""
     if seconds < 90:
         return f"{max(seconds, 1):.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.0f} h"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.0f} h" if seconds < 48 * 3600 else f"{seconds / 86400:.0f} days"
 
 
 def listed(numbers: Sequence[int], most: int = 8) -> str:

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from rich import filesize
+
 from bezoar._errors import BezoarError
 from bezoar.cli._screen import (
     console,
@@ -59,9 +61,12 @@ def remove_garbage(path: Path, outdated: bool, dry_run: bool, json: bool) -> Non
         print_json(list(fields))
         return
     if removals:
-        rows = ((str(r.path.relative_to(store.path)), r.reason, _size(r.size)) for r in removals)
+        rows = (
+            (str(r.path.relative_to(store.path)), r.reason, filesize.decimal(r.size))
+            for r in removals
+        )
         print_table(Table.of("", ("folder", "why", "size"), rows), wide=True)
-    total = _size(sum(gone.size for gone in removals))
+    total = filesize.decimal(sum(gone.size for gone in removals))
     verb = "would be removed" if dry_run else "removed"
     console.print(f"{count(len(removals), 'folder')} {verb}, {total}")
 
@@ -94,11 +99,3 @@ def _document(run: StoredRun) -> dict[str, Any]:
         "final": last_values(run),
         "provenance": run.provenance,
     }
-
-
-def _size(count: int) -> str:
-    size, units = float(count), ["bytes", "kB", "MB", "GB", "TB"]
-    while size >= 1000 and len(units) > 1:
-        size /= 1000
-        units.pop(0)
-    return f"{size:.3g} {units[0]}"

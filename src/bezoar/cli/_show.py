@@ -6,7 +6,7 @@ from typing import Any
 from bezoar.cli._options import check_picture, read_poisoned
 from bezoar.cli._screen import print_json, print_page, print_path
 from bezoar.experiments import RunSpec, network_of
-from bezoar.report import Page, describe, partition_table, samples_of
+from bezoar.report import network_page, samples_of
 
 
 def show(given: dict[str, Any], plot: Path | None, json: bool) -> None:
@@ -38,19 +38,6 @@ def show(given: dict[str, Any], plot: Path | None, json: bool) -> None:
             }
         )
         return
-    connected = "connected" if network.regular_is_connected else "not connected"
-    columns = {
-        "links": [str(degree) for degree in network.degrees],
-        "P_w": [str(inputs) for inputs in network.poisoned_inputs],
-    }
-    title = f"Partition {spec.partition} of {spec.dataset}: samples of each class"
-    page = Page(
-        name="network",
-        title=f"{spec.network}: {describe(network)}",
-        caption=f"The regular agents are {connected} among themselves. ■ marks poisoned agents; "
-        "P_w is the number of poisoned agents among an agent's inputs, itself included.",
-        tables=(partition_table(title, samples, network.poisoned, columns),),
-    )
-    print_page(page)
+    print_page(network_page(spec, network))
     for picture in pictures:
         print_path("Picture", picture)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from bezoar.report._html import write_report
     from bezoar.report._networks import draw_network
     from bezoar.report._page import Image, JudgedClaim, Page, Table, Verdict
-    from bezoar.report._partition import partition_table, samples_of
+    from bezoar.report._partition import network_page, samples_of
     from bezoar.report._run_tables import last_values, results_table, run_page, runs_page
     from bezoar.report._style import BASELINE, POISONED, REGULAR, Look, look, pictures
     from bezoar.report._theory import describe, theory_page
@@ -50,10 +50,10 @@ __all__ = [
     "last_values",
     "look",
     "network_figure",
+    "network_page",
     "panel_page",
     "panels_figure",
     "partition_figure",
-    "partition_table",
     "pictures",
     "plot_curves",
     "plot_grid",

@@ -30,13 +30,14 @@ def opening(pages: int, runs: Sequence[StoredRun], looks: Collection[Look]) -> s
     if not runs:
         return f"{count(pages, 'result')} that took no training."
     specs = [spec_of(run) for run in runs]
-    times = _times(runs)
+    times, seeds = _times(runs), sorted({spec.seed for spec in specs})
     baseline = any(look.name.startswith(BASELINE) for look in looks)
     iterations = _and(f"{number:,}" for number in sorted({spec.iterations for spec in specs}))
     sentences = [
         f"{count(len(runs), 'run')} of {_distinct(MODELS.get(s.model, s.model) for s in specs)} on "
         f"{_distinct(spec.dataset for spec in specs)}, {iterations} iterations, "
-        f"{_seeds([spec.seed for spec in specs])}: {_and(look.label for look in looks)}.",
+        f"seed{'s' if len(seeds) > 1 else ''} {_distinct(seeds)}: "
+        f"{_and(look.label for look in looks)}.",
         "The baseline is the weighted mean with nobody poisoned." if baseline else "",
         f"Networks: {_distinct(str(spec.network) for spec in specs)}.",
         f"Partition: {_distinct(str(spec.partition) for spec in specs)}.",
@@ -66,15 +67,6 @@ def _and(items: Any) -> str:
 def _distinct(items: Any) -> str:
     found = list(dict.fromkeys(items))
     return _and(found) if len(found) <= 6 else f"{_and(found[:5])} and {len(found) - 5} more"
-
-
-def _seeds(seeds: Sequence[int]) -> str:
-    found = sorted(set(seeds))
-    if len(found) == 1:
-        return f"seed {found[0]}"
-    if len(found) > 2 and found == list(range(found[0], found[-1] + 1)):
-        return f"seeds {found[0]} to {found[-1]}"
-    return f"seeds {_distinct(map(str, found))}"
 
 
 def _tallied(values: Sequence[Any]) -> str:

@@ -8,7 +8,9 @@ from numpy.typing import NDArray
 from bezoar import data
 from bezoar._errors import BezoarError
 from bezoar.experiments import RunSpec, StoredRun, network_of_run, partition_of, spec_of
-from bezoar.report._page import Table
+from bezoar.networks import Network
+from bezoar.report._page import Page, Table
+from bezoar.report._theory import describe
 
 #: Agents in a table at the most, and classes.
 ROWS, CLASSES = 60, 30
@@ -51,6 +53,24 @@ def partition_table(
         columns=("agent", *map(str, range(min(classes, CLASSES))), *columns),
         rows=tuple(rows),
         shaded=min(classes, CLASSES),
+    )
+
+
+def network_page(spec: RunSpec, network: Network) -> Page:
+    """A network and the partition of the samples over its agents."""
+    connected = "connected" if network.regular_is_connected else "not connected"
+    columns = {
+        "links": [str(degree) for degree in network.degrees],
+        "P_w": [str(inputs) for inputs in network.poisoned_inputs],
+    }
+    title = f"Partition: {spec.partition} of {spec.dataset}, samples of each class"
+    samples = samples_of(spec, network.agents)
+    return Page(
+        name="network",
+        title=f"{spec.network}: {describe(network)}",
+        caption=f"The regular agents are {connected} among themselves. ■ marks poisoned agents; "
+        "P_w is the number of poisoned agents among an agent's inputs, itself included.",
+        tables=(partition_table(title, samples, network.poisoned, columns),),
     )
 
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from math import nan
 from typing import TYPE_CHECKING, Any
 
-from bezoar._numbers import count, number
+from bezoar._numbers import count, duration, number
 from bezoar.experiments import RunSpec, StoredRun
 from bezoar.experiments._known import CHOICES
 from bezoar.experiments._rows import FORMAL, field_text
@@ -19,9 +19,6 @@ COLUMNS, ROWS = 6, 60
 
 #: Digits of a key in a table.
 SHORT = 8
-
-#: Seconds of the units that ages are told in.
-UNITS = {"d": 86400, "h": 3600, "min": 60}
 
 
 def last_values(run: StoredRun) -> dict[str, float]:
@@ -128,10 +125,6 @@ def flat(document: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 def _age(ended: Any) -> str:
     """How long ago a moment was; a dash where it is not known."""
     try:
-        seconds = (datetime.now(UTC) - datetime.fromisoformat(ended)).total_seconds()
+        return duration((datetime.now(UTC) - datetime.fromisoformat(ended)).total_seconds())
     except (TypeError, ValueError):
         return "–"
-    for unit, length in UNITS.items():
-        if seconds >= length:
-            return f"{seconds // length:.0f} {unit}"
-    return "now"
