@@ -50,11 +50,9 @@ class TrainedFigure:
             found.setdefault(place, []).append(run)
         return {place: Curve(place.rule, tuple(runs)) for place, runs in found.items()}
 
-    def panels(self, title: Callable[[str, str], str]) -> list[Panel]:
+    def panels(self, title: Callable[[str, str], str], baseline: bool = True) -> list[Panel]:
         """A panel for each network and partition; ``title`` names them."""
-        rules = (*self.setting.rules, BASELINE)
-        if self.name == "fig4":  # nobody is poisoned in the baseline
-            rules = self.setting.rules
+        rules = (*self.setting.rules, BASELINE) if baseline else self.setting.rules
         return [
             Panel(
                 title(network, partition),
@@ -113,8 +111,9 @@ def _draw(path: Path, made: TrainedFigure) -> list[Path]:
         title = f"{about}; {note}" if note else about
         return panels_figure(path, panels, tuple(METRICS["fig1"]), title)
     [network] = made.setting.networks
-    panels = made.panels(lambda _, partition: PARTITION_TITLES[partition])
-    if made.name == "fig4":
+    poisoned = made.name == "fig4"  # which shows the poisoned agent's disturbance
+    panels = made.panels(lambda _, partition: PARTITION_TITLES[partition], not poisoned)
+    if poisoned:
         return gradients_figure(path, NETWORK_TITLES[network], panels, SHOWN, note)
     return partitions_figure(path, NETWORK_TITLES[network], panels, note)
 
@@ -136,5 +135,7 @@ def _tables(made: TrainedFigure) -> list[Table]:
         title = f"Test accuracy of single agents {after}: mean / worst"
         shown[title] = ("accuracy_mean", "accuracy_worst")
     several = len(setting.networks) > 1
-    panels = made.panels(lambda n, p: NETWORK_TITLES[n] if several else PARTITION_TITLES[p])
+    panels = made.panels(
+        lambda n, p: NETWORK_TITLES[n] if several else PARTITION_TITLES[p], made.name != "fig4"
+    )
     return [ends_table(title, panels, metrics) for title, metrics in shown.items()]

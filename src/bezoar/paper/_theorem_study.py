@@ -5,11 +5,11 @@ from functools import partial
 
 import numpy as np
 
-from bezoar import aggregators, attacks, data, networks, theory
+from bezoar import aggregators, attacks, data, theory
 from bezoar._registry import choose
 from bezoar._seeds import Purpose, generator
 from bezoar.experiments._running import Progress, part_of
-from bezoar.networks import Network
+from bezoar.networks import Network, create
 from bezoar.paper._theorems import TheoremCheck, reduced_mnist, verify
 from bezoar.training import Engine, Horizon, Run, SoftmaxTask, Task, Workers, random_quadratics
 
@@ -33,12 +33,12 @@ AGENTS, ITERATIONS = 20, 150
 
 def theorem_networks(agents: int = AGENTS) -> tuple[Network, ...]:
     """Two networks that meet the theorems' conditions and one, the fan, that has ``λ > 1``."""
-    return tuple(networks.create(name, agents=agents) for name in ("complete", "two_castle", "fan"))
+    return tuple(create(name, agents=agents) for name in ("complete", "two_castle", "fan"))
 
 
 def theorem_study(
     objectives: Sequence[str] = tuple(OBJECTIVES),
-    wired: Sequence[Network] | None = None,
+    networks: Sequence[Network] | None = None,
     rules: Sequence[str] = THEOREM_RULES,
     iterations: int = ITERATIONS,
     workers: int | None = None,
@@ -49,7 +49,7 @@ def theorem_study(
 
     Args:
         objectives: of :data:`OBJECTIVES`; MNIST is :func:`reduced_mnist`, with labels flipped.
-        wired: networks of one size; by default :func:`theorem_networks`.
+        networks: of one size; by default :func:`theorem_networks`.
         rules: of :data:`THEOREM_RULES`.
         iterations: ``K``.
         workers: how many threads; by default one a core.
@@ -59,9 +59,9 @@ def theorem_study(
     Returns:
         For each objective a check for each network and rule.
     """
-    wired = theorem_networks() if wired is None else wired
+    networks = theorem_networks() if networks is None else networks
     flip = attacks.create("label_flip")
-    runs = [Run(network, _rule(rule, clipping), flip) for network in wired for rule in rules]
+    runs = [Run(network, _rule(rule, clipping), flip) for network in networks for rule in rules]
     checks = {}
     for place, objective in enumerate(objectives):
         choose("objective", objective, OBJECTIVES)

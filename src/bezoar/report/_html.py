@@ -101,7 +101,8 @@ def render(results: Path) -> str:
     unread = 0 if folders else len(problems)
     others = len(store.finished_keys()) - len(runs) - unread if store else 0
     ordered = sorted(runs.values(), key=lambda run: field_order(spec_of(run)))
-    return _html([_section(*section) for section in sections], ordered, unread, others)
+    shown = [_section(place, *section) for place, section in enumerate(sections, start=1)]
+    return _html(shown, ordered, unread, others)
 
 
 def _store(results: Path) -> Store | None:
@@ -119,7 +120,7 @@ def _stored(runs: Sequence[StoredRun]) -> Page:
     return Page(name="runs", title="Runs", caption=caption, panels=panels)
 
 
-def _section(folder: Path, page: Page) -> dict[str, Any]:
+def _section(place: int, folder: Path, page: Page) -> dict[str, Any]:
     """A page as the template needs it: with the metric to begin with, and pictures to embed."""
     there = metrics_of(page.panels)
     metric = next((name for name in (*page.metrics, *FIRST, *there) if name in there), "")
@@ -128,6 +129,7 @@ def _section(folder: Path, page: Page) -> dict[str, Any]:
         tables = (ends_table(f"At the end: {axis_of(metric)}", page.panels, (metric,)),)
     pictures = [(_picture(folder, image.file), image.alt) for image in page.images]
     return {
+        "id": f"result-{place}",
         "page": page,
         "metric": metric,
         "tables": tables,
@@ -151,8 +153,6 @@ def _picture(folder: Path, file: str) -> str | None:
 def _html(
     sections: Sequence[dict[str, Any]], runs: Sequence[StoredRun], unread: int, others: int
 ) -> str:
-    for place, section in enumerate(sections, start=1):
-        section["id"] = f"result-{place}"
     pages: list[Page] = [section["page"] for section in sections]
     panels = [panel for page in pages for panel in page.panels]
     looks = legend(panels)
