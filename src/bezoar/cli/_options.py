@@ -24,7 +24,7 @@ Poisoned = Annotated[
 ]
 Plot = Annotated[Path | None, typer.Option(help="Save a picture here (.png, .pdf, .svg).")]
 Workers = Annotated[
-    int | None, typer.Option(min=1, help="Threads; results do not depend on it. Default: cores.")
+    int | None, typer.Option(min=1, help="Threads; they do not change results. Default: all cores.")
 ]
 Network = Annotated[str | None, choice("networks")]
 Partition = Annotated[str | None, choice("partitions")]
