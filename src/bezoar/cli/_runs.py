@@ -18,7 +18,7 @@ from bezoar.cli._screen import (
 )
 from bezoar.experiments import Store, StoredRun
 from bezoar.experiments._rows import check_export, export_runs, matches, read_conditions
-from bezoar.report import Table, last_values, run_page, runs_page
+from bezoar.report import Table, run_document, run_page, runs_page
 
 
 def list_runs(path: Path, conditions: Sequence[str], export: Path | None, json: bool) -> None:
@@ -91,11 +91,4 @@ def _order(run: StoredRun) -> tuple[Any, ...]:
 
 
 def _document(run: StoredRun) -> dict[str, Any]:
-    return {
-        "key": run.key,
-        "path": str(run.path),
-        "spec": run.spec.model_dump(mode="json"),
-        "diverged": run.diverged,
-        "final": last_values(run),
-        "provenance": run.provenance,
-    }
+    return run_document(run) | {"path": str(run.path), "provenance": run.provenance}

@@ -27,11 +27,10 @@ from bezoar.experiments import (
     Swept,
     plan_sweep,
     read_sweep,
-    spec_of,
     sweep,
 )
 from bezoar.experiments._rows import field_text
-from bezoar.report import last_values, results_table
+from bezoar.report import results_table, run_document
 from bezoar.training import METRICS
 
 #: Failures told in full at the most.
@@ -113,15 +112,7 @@ def _given(spec: RunSpec) -> dict[str, str]:
 def _document(swept: Swept, store: Store, seconds: float) -> dict[str, Any]:
     return {
         "store": str(store.path),
-        "runs": [
-            {
-                "key": run.key,
-                "spec": spec_of(run).model_dump(mode="json"),
-                "diverged": run.diverged,
-                "final": last_values(run),
-            }
-            for run in swept.finished
-        ],
+        "runs": [run_document(run) for run in swept.finished],
         "failures": [_failure_document(failure) for failure in swept.failures],
         "new": swept.plan.new,
         "seconds": round(seconds, 3),

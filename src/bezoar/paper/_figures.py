@@ -50,15 +50,13 @@ def partitions_figure(
         The PNG and the PDF.
     """
     with pictures() as plt:
-        figure, grid = _grid(plt, panels, title, rows=2, height=3.0)
+        figure, grid = _grid(plt, panels, title, note, rows=2, height=3.0)
         handles: dict[str, Any] = {}
         for metric, row in zip(("accuracy", "consensus_error"), grid, strict=True):
             for panel, axes in zip(panels, row[1:], strict=True):
                 handles |= plot_curves(axes, panel.curves, metric, panels)
             row[1].set_ylabel(axis_of(metric))
         grid[1, 0].legend(handles.values(), handles.keys(), loc="center", labelspacing=0.6)
-        if note:
-            figure.suptitle(note, fontsize=10)
         return save_figure(figure, path)
 
 
@@ -81,7 +79,7 @@ def gradients_figure(
         The PNG and the PDF.
     """
     with pictures() as plt:
-        figure, grid = _grid(plt, panels, title, rows=1, height=3.9)
+        figure, grid = _grid(plt, panels, title, note, rows=1, height=3.9)
         handles: dict[str, Any] = {}
         for panel, axes in zip(panels, grid[0, 1:], strict=True):
             [line] = [curve for curve in panel.curves if curve.rule == shown]
@@ -100,16 +98,16 @@ def gradients_figure(
         figure.legend(
             handles.values(), handles.keys(), loc="outside lower center", ncols=len(handles)
         )
-        if note:
-            figure.suptitle(note, fontsize=10)
         return save_figure(figure, path)
 
 
 def _grid(
-    plt: Any, panels: Sequence[Panel], title: str, rows: int, height: float
+    plt: Any, panels: Sequence[Panel], title: str, note: str, rows: int, height: float
 ) -> tuple[Any, Any]:
     """The network in a narrower first column, then a column for each panel with shared axes."""
     figure, grid = plot_grid(plt, rows, [1.0] + [1.25] * len(panels), 2.75, height)
+    if note:
+        figure.suptitle(note, fontsize=10)
     _draw(title, panels[0].network, grid[0, 0])
     for axes in grid[1:, 0]:
         axes.set_axis_off()

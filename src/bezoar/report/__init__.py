@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from bezoar.report._networks import draw_network
     from bezoar.report._page import Image, JudgedClaim, Page, Table, Verdict
     from bezoar.report._partition import network_page, samples_of
-    from bezoar.report._run_tables import last_values, results_table, run_page, runs_page
+    from bezoar.report._run_tables import results_table, run_document, run_page, runs_page
     from bezoar.report._style import BASELINE, POISONED, REGULAR, Look, look, pictures
     from bezoar.report._theory import describe, theory_page
 
@@ -47,7 +47,6 @@ __all__ = [
     "draw_network",
     "draw_titled",
     "ends_table",
-    "last_values",
     "look",
     "network_figure",
     "network_page",
@@ -59,6 +58,7 @@ __all__ = [
     "plot_grid",
     "plot_line",
     "results_table",
+    "run_document",
     "run_page",
     "runs_page",
     "samples_of",

@@ -95,11 +95,6 @@ def _pixels(positions: Positions) -> tuple[dict[int, tuple[float, float]], float
     wide, tall = np.maximum(high - low, 1e-9)
     scale = min((WIDTH - 2 * AIR) / wide, (WIDTH - 2 * AIR) / tall)
     height = max(HEIGHT, scale * tall + 2 * AIR)
-    middle = (low + high) / 2
-    return {
-        agent: (
-            float(WIDTH / 2 + scale * (x - middle[0])),
-            float(height / 2 - scale * (y - middle[1])),
-        )
-        for agent, (x, y) in positions.items()
-    }, height
+    centred = scale * (points - (low + high) / 2) * (1, -1)
+    pixels = (centred + np.array([WIDTH / 2, height / 2])).tolist()
+    return {agent: (x, y) for agent, (x, y) in zip(positions, pixels, strict=True)}, height

@@ -26,6 +26,12 @@ def last_values(run: StoredRun) -> dict[str, float]:
     return {name: float(values[-1]) for name, values in run.metrics.items() if len(values)}
 
 
+def run_document(run: StoredRun) -> dict[str, Any]:
+    """A run without its curves, for machines."""
+    spec = run.spec.model_dump(mode="json")
+    return {"key": run.key, "spec": spec, "diverged": run.diverged, "final": last_values(run)}
+
+
 def runs_page(title: str, runs: Sequence[StoredRun]) -> Page:
     """A table of the fields in which runs differ, and in words those they have in common."""
     first = ("network", "partition", "attack", "poisoned", "aggregator", "seed")
