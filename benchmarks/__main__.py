@@ -8,7 +8,7 @@ from datetime import date
 
 from benchmarks import agents, long, start, steps
 from benchmarks._measure import Result, tell
-from bezoar.experiments._provenance import machine
+from bezoar.experiments import machine
 
 BENCHMARKS: dict[str, Callable[[], Result]] = {
     "start": start.start,

@@ -7,14 +7,16 @@ import torch
 from bezoar import aggregators, attacks, data, networks
 from bezoar._seeds import Purpose, generator
 from bezoar._workspace import workspace
-from bezoar.experiments._paper import NETWORKS, RULES
+from bezoar.paper import NETWORK_TITLES, RULES
 from bezoar.training import Engine, Run, SoftmaxTask, Workers
 
 #: Samples multiplied at a time in the bare products: the best of these is their speed.
 BLOCKS = (256, 512, 1024, 2048)
 
 
-def paper_runs(rules: Sequence[str] = RULES, places: Sequence[str] = tuple(NETWORKS)) -> list[Run]:
+def paper_runs(
+    rules: Sequence[str] = RULES, places: Sequence[str] = tuple(NETWORK_TITLES)
+) -> list[Run]:
     """Every rule and the baseline on every network, under label flipping."""
     flip = attacks.create("label_flip")
     runs = []

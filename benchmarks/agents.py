@@ -17,7 +17,7 @@ import torch
 from benchmarks._measure import Result, Row, interleaved, milliseconds, ratio, tell
 from benchmarks._settings import stepper
 from bezoar import Network, aggregators, attacks, data
-from bezoar.experiments._paper import RULES
+from bezoar.paper import RULES
 from bezoar.training import Engine, Run, SoftmaxTask, Workers
 
 if TYPE_CHECKING:

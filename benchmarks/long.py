@@ -8,8 +8,8 @@ import torch
 from benchmarks._measure import Result, Row, interleaved, milliseconds, mover, ratio
 from bezoar import aggregators
 from bezoar.exchange import Exchange
-from bezoar.experiments._paper import RULES
 from bezoar.networks import create
+from bezoar.paper import RULES
 from bezoar.training import Workers
 
 LENGTH = 11_200_000

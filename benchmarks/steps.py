@@ -8,7 +8,8 @@ import torch
 from benchmarks._measure import Result, Row, interleaved, milliseconds, mover, ratio, sum_ratio
 from benchmarks._settings import best_products, mnist_engine, paper_runs, stepper
 from bezoar import aggregators, attacks
-from bezoar.experiments import SETTINGS, network_of
+from bezoar.experiments import network_of
+from bezoar.paper import SETTINGS
 from bezoar.training import METRICS, Engine, Run, State, Workers
 
 SAMPLES = 60_000
@@ -67,11 +68,11 @@ def demo() -> Result:
     with Workers() as workers:
         runs = [
             Run(
-                network_of(cell.spec),
-                aggregators.create(cell.spec.aggregator.name, **cell.spec.aggregator.options),
-                attacks.create(cell.spec.attack.name),
+                network_of(spec),
+                aggregators.create(spec.aggregator.name, **spec.aggregator.options),
+                attacks.create(spec.attack.name),
             )
-            for cell in SETTINGS["fig1"].cells()
+            for _, spec in SETTINGS["fig1"].runs()
         ]
         engine = mnist_engine(runs, workers)
         parts = _halves(engine)

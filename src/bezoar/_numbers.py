@@ -1,6 +1,7 @@
 """Numbers as people read them."""
 
 import math
+from collections.abc import Sequence
 
 
 def number(value: float) -> str:
@@ -21,4 +22,13 @@ def duration(seconds: float) -> str:
     """A length of time, roughly."""
     if seconds < 90:
         return f"{max(seconds, 1):.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.0f} h"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.0f} h" if seconds < 48 * 3600 else f"{seconds / 86400:.0f} days"
+
+
+def listed(numbers: Sequence[int], most: int = 8) -> str:
+    """``3, 5``; the first of them if there are many, ``nobody`` if there are none."""
+    if len(numbers) <= most:
+        return ", ".join(map(str, numbers)) or "nobody"
+    return f"{', '.join(map(str, numbers[:most]))}, … ({len(numbers)} in all)"

@@ -52,7 +52,7 @@ def test_run_shows_a_table_and_saves_a_picture(tmp_path):
         picture,
     )
     assert result.exit_code == 0, result.output
-    for word in ("ios", "mean", "baseline", "accuracy", "After 2 iterations", "poisoned [9]"):
+    for word in ("ios", "mean", "baseline", "accuracy", "After 2 iterations", "poisoned: 9"):
         assert word in result.output
     assert picture.read_bytes()[:4] == b"\x89PNG"
 
@@ -123,17 +123,17 @@ def test_doctor_measures_this_machine():
     assert report["cores"] >= 1
 
 
-def test_show_draws_the_network_and_tells_who_holds_what(tmp_path):
+def test_show_draws_the_network_and_the_partition(tmp_path):
     result = inside(
         "show", "--network", "line", "--partition", "by_class", "--plot", tmp_path / "n.png"
     )
     assert result.exit_code == 0, result.output
     assert "not connected" in result.output
     assert "5923" in result.output  # the zeros, all at agent 0
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["n-holdings.png", "n.png"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["n-partition.png", "n.png"]
     found = json.loads(inside("show", "--network", "ring", "--poisoned", "2,7", "--json").stdout)
     assert found["poisoned"] == [2, 7]
-    assert sum(map(sum, found["holdings"])) == 60_000
+    assert sum(map(sum, found["samples"])) == 60_000
 
 
 def test_help_imports_nothing_heavy():

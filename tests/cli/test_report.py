@@ -6,7 +6,7 @@ from typer.testing import CliRunner
 
 from bezoar import BezoarError
 from bezoar.cli._main import app
-from bezoar.report import Summary
+from bezoar.report import Page
 
 
 def inside(*arguments):
@@ -14,7 +14,7 @@ def inside(*arguments):
 
 
 def test_it_tells_where_the_report_is_and_how_large(tmp_path):
-    Summary(name="t", title="Table", caption="", command="bezoar").save(tmp_path / "t")
+    Page(name="t", title="Table", caption="", command="bezoar").save(tmp_path / "t")
     result = inside("report", tmp_path)
     assert result.exit_code == 0, result.output
     path = tmp_path / "report.html"

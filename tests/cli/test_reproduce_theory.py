@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from bezoar import theory
 from bezoar.cli._main import app
-from bezoar.report import Summary, save_table
+from bezoar.report import Page, Table
 
 
 def reproduce(*arguments):
@@ -51,7 +51,7 @@ def test_tables_and_figure_9(tmp_path):
 @pytest.mark.parametrize("name", ["table1", "table2", "fig9", "fig10"])
 def test_what_needs_no_runs_is_summed_up_too(tmp_path, name):
     reproduce(name, "--out", tmp_path)
-    summary = Summary.load(tmp_path / name)
+    summary = Page.load(tmp_path / name)
     assert (summary.name, summary.command) == (name, f"bezoar reproduce {name}")
     for file in (*summary.data, *(image.file for image in summary.images)):
         assert (tmp_path / name / file).stat().st_size > 100
@@ -60,8 +60,9 @@ def test_what_needs_no_runs_is_summed_up_too(tmp_path, name):
 
 
 def test_cells_of_a_table_are_escaped(tmp_path):
-    paths = save_table(tmp_path / "new" / "a.b", ["x|y", "z"], [["1,5", '"']])
-    assert [path.name for path in paths] == ["a.b.csv", "a.b.md"]
+    table = Table(title="", columns=("x|y", "z"), rows=(("1,5", '"'),))
+    assert table.save(tmp_path / "new" / "a.b") == ("a.b.csv", "a.b.md")
+    paths = [tmp_path / "new" / name for name in ("a.b.csv", "a.b.md")]
     assert read(paths[0]) == [["x|y", "z"], ["1,5", '"']]
     assert paths[1].read_text(encoding="utf-8").startswith("| x\\|y | z |\n")
 
@@ -74,7 +75,7 @@ def test_theorems(tmp_path):
     rows = read(tmp_path / "theorems" / "theorems.csv")
     assert len(rows) == 1 + 4 * 3 * 7
     assert {row[0] for row in rows[1:]} == {"iid", "dirichlet", "by_class", "quadratic"}
-    summary = Summary.load(tmp_path / "theorems")
+    summary = Page.load(tmp_path / "theorems")
     assert [len(table.rows) for table in summary.tables] == [3 * 7] * 4
     assert summary.command == "bezoar reproduce theorems --iterations 4"
 

@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from bezoar import BezoarError
 from bezoar.cli._main import app
+from bezoar.experiments import spec_of
 
 
 def bezoar(*arguments):
@@ -47,7 +48,7 @@ def test_a_table_of_what_differs_below_what_is_common(store):
         for rule in ("centered_clipping:threshold=0.1", "ios")
         for seed in "01"
     ]
-    keys = {run.key[:8]: run.spec for run in store.runs()}
+    keys = {run.key[:8]: spec_of(run) for run in store.runs()}
     assert all(str(keys[row[0]].aggregator) == row[2] for row in rows[2:])
 
 
@@ -84,7 +85,7 @@ def test_json_has_everything_but_the_curves(store):
     assert documents[0] == {
         "key": run.key,
         "path": str(run.path),
-        "spec": run.spec.model_dump(mode="json"),
+        "spec": spec_of(run).model_dump(mode="json"),
         "diverged": False,
         "final": {"accuracy": 0.9, "poison_share": 1 / 3},
         "provenance": run.provenance,
@@ -106,7 +107,7 @@ def test_show_one_run(store):
     [run, *_] = store.runs()
     result = bezoar("runs", "show", run.key[:10], store.path)
     assert result.exit_code == 0, result.output
-    for word in (run.key, str(run.spec.aggregator), "After 20 iterations", "machine.cores"):
+    for word in (run.key, str(spec_of(run).aggregator), "After 20 iterations", "machine.cores"):
         assert word in result.output
     document = json.loads(bezoar("runs", "show", run.key, store.path, "--json").output)
     assert document["provenance"] == run.provenance

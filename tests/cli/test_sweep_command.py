@@ -15,7 +15,7 @@ from bezoar import BezoarError, data
 from bezoar.cli import _sweep
 from bezoar.cli._main import app
 from bezoar.cli._screen import duration
-from bezoar.experiments import Store, StoreError, expand, plan_sweep, read_sweep
+from bezoar.experiments import Store, StoreError, expand, make_plan, read_sweep
 
 ROOT = Path(__file__).parents[2]
 
@@ -176,7 +176,7 @@ def test_control_c_in_a_real_process(tmp_path):
 
 def test_the_examples_in_the_repository():
     specs = read_sweep(ROOT / "examples" / "sweep.toml")
-    plan = plan_sweep(specs, Store("nowhere"))
+    plan = make_plan(specs, Store("nowhere"))
     assert (len(specs), plan.new, plan.refused) == (10, 10, [])
     [document] = re.findall(r"```toml\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     assert len(expand(tomllib.loads(document))) == 2 * 3 * (4 + 1)

@@ -7,9 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from store_runs import contents, fill, names, new_store, spec
-
 from bezoar.experiments._locks import Lock
+from store_runs import contents, fill, names, new_store, spec
 
 HERE = str(Path(__file__).parent)
 

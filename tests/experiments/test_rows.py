@@ -3,10 +3,10 @@ import csv
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from bezoar.experiments._rows import export_runs, field_text, matches, read_conditions
 from store_runs import Measured, fill, names, new_store, origin, spec
 
 from bezoar import BezoarError
-from bezoar.experiments._rows import export_runs, field_text, matches, read_conditions
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from test_grid import documents, written
 
-from bezoar.experiments import RunSpec
-from bezoar.experiments._known import CHOICES, known
+from bezoar._parts import parts_of
+from bezoar.experiments import CHOICES, RunSpec
 from bezoar.experiments._schema import sweep_schema
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

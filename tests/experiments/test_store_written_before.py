@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bezoar.experiments import RunSpec, Store, _identity, plan_sweep, run_key
+from bezoar.experiments import RunSpec, Store, _identity, make_plan, run_key
 
 BEFORE = Path(__file__).parent / "store_written_before"
 
@@ -57,7 +57,7 @@ def test_they_keep_their_names(store, monkeypatch):
     monkeypatch.setattr(_identity, "versions", lambda: versions)
     specs = [RunSpec.read({**FIELDS, **fields}) for fields, _ in STORED.values()]
     assert [run_key(spec) for spec in specs] == list(STORED)
-    plan = plan_sweep(specs, store)
+    plan = make_plan(specs, store)
     assert plan.new == 0
     other = RunSpec.read({**FIELDS, "optimizer": "momentum:beta=0.9"})
     assert run_key(other) not in STORED

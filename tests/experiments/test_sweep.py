@@ -5,7 +5,7 @@ import torch
 from sweep_runs import Notes, specs
 
 from bezoar import training
-from bezoar.experiments import StoredRun, _sweep, plan_sweep, run_all, run_key, sweep
+from bezoar.experiments import StoredRun, _sweep, make_plan, run_all, run_key, sweep
 
 pytestmark = pytest.mark.usefixtures("quick")
 
@@ -37,13 +37,13 @@ def test_nothing_is_computed_twice(store):
 
 def test_a_plan_tells_what_there_is_to_do_and_writes_nothing(store):
     impossible = specs(network="line", poisoned=[[3, 4, 5]], aggregator="faba")
-    plan = plan_sweep([*specs(), *specs(seed=1), *impossible], store)
+    plan = make_plan([*specs(), *specs(seed=1), *impossible], store)
     assert [len(group) for group in plan.groups] == [3, 3]
     assert plan.new == 6
     assert [failure.spec for failure in plan.refused] == impossible
     assert plan.seconds(workers=1) > 0
     assert not store.path.exists()
-    nothing = plan_sweep([], store)
+    nothing = make_plan([], store)
     assert (nothing.new, nothing.seconds()) == (0, 0.0)
 
 
@@ -52,9 +52,9 @@ def test_the_plan_does_not_depend_on_what_is_finished(store, monkeypatch):
     monkeypatch.setattr(_sweep.train_group.__globals__["plan"], "__defaults__", (None, 2))
     wanted = specs(aggregator=["ios", "faba", "mean", "median"])
     keys = [run_key(spec) for spec in wanted]
-    assert [list(group) for group in plan_sweep(wanted, store).groups] == [keys[:2], keys[2:]]
+    assert [list(group) for group in make_plan(wanted, store).groups] == [keys[:2], keys[2:]]
     sweep(wanted[:1], store, workers=1)
-    assert [list(group) for group in plan_sweep(wanted, store).groups] == [keys[1:2], keys[2:]]
+    assert [list(group) for group in make_plan(wanted, store).groups] == [keys[1:2], keys[2:]]
 
 
 def test_the_operations_of_a_training(digits):

@@ -9,7 +9,7 @@ import pytest
 from sweep_runs import Notes, contents, specs
 
 from bezoar import BezoarError, aggregators
-from bezoar.experiments import Failure, StoreError, _groups, _stored_run, plan_sweep, run_key, sweep
+from bezoar.experiments import Failure, StoreError, _groups, _stored_run, make_plan, run_key, sweep
 from bezoar.training import _checkpoint
 
 pytestmark = pytest.mark.usefixtures("quick")
@@ -175,7 +175,7 @@ def test_a_truncated_run_is_set_aside_and_computed_again(store, expected):
     sweep(wanted, store, workers=1)
     path = store.runs_folder / run_key(wanted[1]) / "metrics.parquet"
     path.write_bytes(path.read_bytes()[:100])
-    assert plan_sweep(wanted, store).broken == {run_key(wanted[1])}
+    assert make_plan(wanted, store).broken == {run_key(wanted[1])}
     notes = Notes()
     swept = sweep(wanted, store, 1, notes)
     assert notes.trained == [[run_key(wanted[1])]]

@@ -4,9 +4,8 @@ import shutil
 
 import pytest
 
-from bezoar.experiments import Store, expand, network_of, sweep
-from bezoar.report import Panel, look, panels_figure
-from bezoar.report._summary import Curve, Image, JudgedClaim, Summary, Table
+from bezoar.experiments import Store, expand, network_of_run, spec_of, sweep
+from bezoar.report import Curve, Image, JudgedClaim, Page, Panel, Table, panels_figure
 
 RULES = ["weighted_mean", "ios", {"name": "clipped_gossip", "threshold": [0.1, 0.3]}]
 
@@ -45,11 +44,11 @@ def reproduced(swept, tmp_path_factory):
         mine = [
             run
             for run in runs
-            if run.spec.network.name == network
-            and run.spec.aggregator.options.get("threshold") != 0.3
+            if spec_of(run).network.name == network
+            and spec_of(run).aggregator.options.get("threshold") != 0.3
         ]
         figure(folder / f"fig{place}", network, mine)
-    Summary(
+    Page(
         name="table1",
         title="Table I",
         caption="δ stands for δ_max.",
@@ -60,14 +59,18 @@ def reproduced(swept, tmp_path_factory):
 
 
 def rule_of(run):
-    return "baseline" if run.spec.poisoned == () else run.spec.aggregator.name
+    return "baseline" if spec_of(run).poisoned == () else spec_of(run).aggregator.name
 
 
 def figure(folder, network, runs):
     first = next(run for run in runs if rule_of(run) == "ios")
-    panel = Panel(network, network_of(first.spec), [(look("ios"), first)])
+    panel = Panel(network, (Curve("ios", (first,)),), network_of_run(first))
     panels_figure(folder / "curves.png", [panel])
-    Summary(
+    panels = {}
+    for run in runs:
+        rules = panels.setdefault(f"{network}, {spec_of(run).partition}", {})
+        rules.setdefault(rule_of(run), []).append(run)
+    Page(
         name=folder.name,
         title=f"Figure on {network}",
         caption="What to see: ‖x_w − x̄‖² is at most 1e-05.",
@@ -84,9 +87,9 @@ def figure(folder, network, runs):
             )
             for verdict in OUTCOMES
         ),
-        curves=tuple(
-            Curve(key=run.key, panel=f"{network}, {run.spec.partition}", rule=rule_of(run))
-            for run in runs
+        panels=tuple(
+            Panel(title, tuple(Curve.stored(rule, several) for rule, several in rules.items()))
+            for title, rules in panels.items()
         ),
         metrics=("consensus_error", "accuracy"),
     ).save(folder)

@@ -6,8 +6,7 @@ import numpy as np
 import torch
 
 from bezoar.experiments import RunSpec, Store, provenance
-from bezoar.report import Summary
-from bezoar.report._summary import Curve
+from bezoar.report import Curve, Page, Panel
 from bezoar.training import METRICS, History
 
 #: A name that tries to break out of every place of a page.
@@ -22,12 +21,12 @@ def hostile_results(folder):
     store = Store(folder / "store")
     spec = RunSpec.read({"network": {"name": "from_file", "path": str(path)}, "poisoned": [2]})
     run = store.save(spec, made_up(spec, 3), origin())
-    Summary(
+    Page(
         name="fig1",
         title=f"T{HOSTILE}",
         caption=f"C{HOSTILE}",
         command=f"echo {HOSTILE}",
-        curves=(Curve(key=run.key, panel=f"P{HOSTILE}", rule=f"R{HOSTILE}"),),
+        panels=(Panel(f"P{HOSTILE}", (Curve(f"R{HOSTILE}", (run,)),)),),
     ).save(folder / "fig1")
     return folder
 

@@ -11,11 +11,10 @@ from html_page import Page
 from report_results import made_up, origin
 
 from bezoar import data, networks, theory
-from bezoar.experiments import Store, expand, partition_of
-from bezoar.experiments._spec import RunSpec
-from bezoar.report import LOOKS, write_report
-from bezoar.report._html_charts import METRICS
+from bezoar.experiments import RunSpec, Store, expand, partition_of, spec_of
+from bezoar.report import look, write_report
 from bezoar.report._html_networks import drawing, network_pages
+from bezoar.training import METRICS
 
 
 @pytest.fixture(scope="session")
@@ -99,7 +98,7 @@ def test_the_baseline_is_in_every_panel_and_options_tell_rules_apart(swept_page)
     assert rules["ios"]["label"] == "IOS"
     assert rules["clipped_gossip:threshold=0.3"]["label"] == "CG threshold=0.3"
     one, other = (rules[f"clipped_gossip:threshold={t}"] for t in (0.1, 0.3))
-    assert one["marker"] == other["marker"] == LOOKS["clipped_gossip"].marker
+    assert one["marker"] == other["marker"] == look("clipped_gossip").marker
     assert one["dash"] != other["dash"]
 
 
@@ -138,15 +137,16 @@ def test_the_spec_on_the_page_makes_the_same_runs(swept, swept_page):
     blocks = re.findall(r"<code>(.*?)</code>", swept_page.text, flags=re.DOTALL)
     [text] = [block for block in blocks if "[[group]]" in block]
     found = expand(tomllib.loads(text.replace("&#34;", '"')))
-    assert set(found) == {run.spec for run in Store(swept / "store").runs()}
+    assert set(found) == {spec_of(run) for run in Store(swept / "store").runs()}
     assert "bezoar sweep runs.toml" in swept_page.shown
 
 
-def test_who_holds_what_is_told_with_the_poisoned_marked(swept, swept_page):
+def test_partitions_are_told_with_the_poisoned_marked(swept, swept_page):
     spec = RunSpec.read({"network": "fan", "partition": "by_class"})
     labels = data.mnist().train_labels
     held = partition_of(spec, 10).holdings(labels, 10)
-    table = swept_page.text.partition("by_class of mnist, 10 agents</h3>")[2].partition("</table>")
+    after = swept_page.text.partition("by_class of mnist, 10 agents</caption>")[2]
+    table = after.partition("</table>")
     rows = re.findall(r"<tr.*?</tr>", table[0])[1:]
     for agent, row in enumerate(rows):
         counts = [cell.replace(",", "") for cell in re.findall(r"<td[^>]*>(.*?)</td>", row)]
@@ -181,10 +181,17 @@ def test_the_theory_of_each_network_is_the_librarys(swept_page):
         assert f"{found['weighted_mean']['lambda_prime']:.4f}" in swept_page.shown
 
 
-def test_mixing_matrices_that_runs_use_have_a_theory_each():
-    specs = [RunSpec.read({"aggregator": rule}) for rule in ("ios", "ios:mixing=equal")]
-    [page] = network_pages(specs)
-    assert [found["mixing"] for found in page.theory] == ["metropolis", "equal"]
+def test_mixing_matrices_that_runs_use_have_a_theory_each(tmp_path):
+    for rule in ("ios", "ios:mixing=equal"):
+        spec = RunSpec.read({"aggregator": rule, "network": "fan"})
+        Store(tmp_path).save(spec, made_up(spec, 3), origin())
+    pages = network_pages(list(Store(tmp_path).runs()))
+    found = {page.title: page.tables[0].rows for page in pages}
+    for title, mixing in (("fan", "metropolis"), ("fan, equal mixing matrix", "equal")):
+        *_, (rule, _, constant, value, _) = found.pop(title)
+        assert (rule, constant) == ("WeiMean", "λ'")
+        assert value == f"{theory.mixing_gap(networks.fan(), mixing):.4f}"
+    assert not found
 
 
 def test_it_is_the_same_twice_and_leaves_nothing_else(reproduced, tmp_path):

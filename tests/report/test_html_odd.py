@@ -10,11 +10,10 @@ from html_page import Page
 from report_results import HOSTILE, hostile_results, made_up, origin
 
 from bezoar import BezoarError
-from bezoar.experiments import Store
-from bezoar.experiments._spec import RunSpec
-from bezoar.report import LOOKS, write_report
-from bezoar.report._style import DARK, contrast, on_dark
-from bezoar.report._summary import Image, Summary
+from bezoar.experiments import RunSpec, Store
+from bezoar.report import Image, write_report
+from bezoar.report import Page as Kept
+from bezoar.report._style import COLOURS, DARK, OTHER_COLOURS, contrast, on_dark
 from bezoar.training import History
 
 
@@ -55,7 +54,7 @@ def test_a_network_file_that_is_gone_does_not_stop_it(tmp_path):
     file.write_text("0 1\n1 2\n2 0\n")
     spec = RunSpec.read({"network": {"name": "from_file", "path": str(file)}, "poisoned": [2]})
     Store(tmp_path / "s").save(spec, made_up(spec, 3), origin())
-    assert "3 agents, 3 links; poisoned: 2" in Page(write_report(tmp_path / "s")).shown
+    assert "3 agents, 3 edges; poisoned: 2" in Page(write_report(tmp_path / "s")).shown
     file.unlink()
     assert f"cannot read {file}" in Page(write_report(tmp_path / "s")).shown
 
@@ -63,7 +62,7 @@ def test_a_network_file_that_is_gone_does_not_stop_it(tmp_path):
 def test_damaged_and_removed_runs_are_left_out_and_counted(reproduced, tmp_path):
     copy = shutil.copytree(reproduced, tmp_path / "results")
     store = Store(copy / "store")
-    keys = {c.key for n in ("fig1", "fig2") for c in Summary.load(copy / n).curves}
+    keys = {key for n in ("fig1", "fig2") for key in Kept.load(copy / n).missing}
     shutil.rmtree(copy / "store" / "runs" / min(keys))
     assert "1 run behind this is no longer in the store" in Page(write_report(copy)).shown
     one, other, *_ = store.finished_keys()
@@ -120,7 +119,7 @@ def test_it_is_not_written_over_a_folder(reproduced, tmp_path):
 @pytest.mark.parametrize("file", ["../secret.png", "/etc/hostname", "text.png"])
 def test_only_images_beside_a_summary_get_in(tmp_path, file):
     (tmp_path / "secret.png").write_bytes(b"\x89PNG\r\n\x1a\nsecret")
-    summary = Summary(
+    summary = Kept(
         name="f", title="F", caption="", command="x", images=(Image(file=file, alt="An image"),)
     )
     summary.save(tmp_path / "f")
@@ -131,7 +130,7 @@ def test_only_images_beside_a_summary_get_in(tmp_path, file):
 
 def test_figures_come_in_the_order_of_their_numbers(tmp_path):
     for name in ("table1", "fig10", "fig2"):
-        Summary(name=name, title=name, caption="", command="x").save(tmp_path / name)
+        Kept(name=name, title=name, caption="", command="x").save(tmp_path / name)
     page = Page(write_report(tmp_path))
     assert [page.shown.find(name) for name in ("fig2", "fig10", "table1")] == sorted(
         page.shown.find(name) for name in ("fig2", "fig10", "table1")
@@ -150,8 +149,9 @@ def test_hostile_names_stay_texts(tmp_path):
 
 
 def test_every_rule_stands_out_on_a_dark_page():
-    for look in LOOKS.values():
-        assert contrast(on_dark(look.colour), DARK) >= 3
-    assert len({on_dark(look.colour) for look in LOOKS.values()}) == len(LOOKS)
+    colours = [*(colour for colour, _ in COLOURS.values()), *OTHER_COLOURS]
+    for colour in colours:
+        assert contrast(on_dark(colour), DARK) >= 3
+    assert len({on_dark(colour) for colour in colours}) == len(colours)
     assert contrast("#000000", "#FFFFFF") == pytest.approx(21)
     assert contrast("#777777", "#FFFFFF") == pytest.approx(4.48, abs=0.01)

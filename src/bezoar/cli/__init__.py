@@ -1,4 +1,4 @@
-"""The command line: a thin shell over the library."""
+"""The command line: it reads options, calls the library, and prints the pages it gives."""
 
 from bezoar.cli._main import main
 

@@ -7,13 +7,14 @@ import torch
 
 from bezoar import __version__, data
 from bezoar.cli._screen import print_json, print_table
+from bezoar.report import Table
 from bezoar.training import available_cores, product_speed
 
 PACKAGES = ("torch", "numpy", "scipy", "networkx", "matplotlib", "pydantic", "typer", "rich")
 
 
 def doctor(json: bool) -> None:
-    """Print what can be known of this machine and installation."""
+    """Print versions, threads, speed and data of this machine and installation."""
     report = {
         "bezoar": __version__,
         "python": platform.python_version(),
@@ -28,8 +29,8 @@ def doctor(json: bool) -> None:
     if json:
         print_json(report)
     else:
-        rows = [[key, str(value)] for key, value in report.items()]
-        print_table("bezoar doctor", ["what", "found"], rows, numbers=False)
+        rows = ((key, str(value)) for key, value in report.items())
+        print_table(Table.of("bezoar doctor", ("what", "found"), rows))
 
 
 def _devices() -> str:

@@ -1,39 +1,32 @@
 """``bezoar list``."""
 
-import inspect
+from collections.abc import Mapping
 from typing import Any
 
-from bezoar import aggregators, attacks, data, networks, training
-from bezoar._registry import choose, options_of, summary_of
+from bezoar import training
+from bezoar._options import choose, default_options, options_model, summary_of
+from bezoar._parts import KINDS, parts_of
 from bezoar.cli._screen import print_json, print_table
-
-KINDS: dict[str, dict[str, Any]] = {
-    "aggregators": dict(aggregators.AGGREGATORS),
-    "networks": dict(networks.NETWORKS),
-    "partitions": dict(data.PARTITIONS),
-    "attacks": dict(attacks.ATTACKS),
-    "schedules": dict(training.SCHEDULES),
-    "datasets": dict(data.DATASETS),
-    "metrics": {name: metric.title for name, metric in training.METRICS.items()},
-    "optimizers": dict(training.OPTIMIZERS),
-}
+from bezoar.report import Table
 
 
 def list_(kind: str | None, json: bool) -> None:
     """Print what can be chosen."""
-    kinds = KINDS if kind is None else {kind: choose("kind", kind, KINDS)}
+    tables: dict[str, Mapping[str, Any]] = {f"{kind}s": parts_of(kind) for kind in KINDS}
+    tables["metrics"] = {name: metric.title for name, metric in training.METRICS.items()}
+    kinds = tables if kind is None else {kind: choose("kind", kind, tables)}
     if json:
         print_json({name: _entries(table) for name, table in kinds.items()})
         return
     for name, table in kinds.items():
-        rows = [
-            [entry["name"], _options(entry["options"]), entry["summary"]]
+        rows = (
+            (entry["name"], _options(entry["options"]), entry["summary"])
             for entry in _entries(table)
-        ]
-        print_table(name, ["name", "options", "what it is"], rows, numbers=False)
+        )
+        print_table(Table.of(name, ("name", "options", "what it is"), rows))
 
 
-def _entries(table: dict[str, Any]) -> list[dict[str, Any]]:
+def _entries(table: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [
         {
             "name": name,
@@ -45,10 +38,8 @@ def _entries(table: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _defaults(make: Any) -> dict[str, Any]:
-    return {
-        name: None if default is inspect.Parameter.empty else default
-        for name, default in options_of(make).items()
-    }
+    """Every option with its default; ``None`` where it must be given."""
+    return dict.fromkeys(options_model(make).model_fields) | default_options(make)
 
 
 def _options(options: dict[str, Any]) -> str:

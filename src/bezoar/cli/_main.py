@@ -2,12 +2,12 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any, Optional
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from bezoar.cli import _runs_commands
-from bezoar.cli._options import Json, Poisoned
+from bezoar.cli._options import Json, Network, Partition, Plot, Poisoned, Workers, choice
 
 app = typer.Typer(
     name="bezoar",
@@ -18,95 +18,59 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-app.add_typer(_runs_commands.app, name="runs")
-
-Workers = Annotated[
-    Optional[int],  # noqa: UP045 - typer reads this form
-    typer.Option(min=1, help="Threads; results do not depend on it. Default: one a core."),
-]
-CHOICE = "Name or name:option=value,…; see 'bezoar list {}'."
-
-
-def choice(kind: str) -> Any:
-    """An option that takes a name, perhaps with options."""
-    return typer.Option(help=CHOICE.format(kind), show_default=False)
+Rules = Annotated[list[str] | None, choice("aggregators", "May be given several times.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")]
+STORE = Path("results/store")
 
 
 @app.command()
 def run(
+    context: typer.Context,
     spec: Annotated[
-        Optional[Path],  # noqa: UP045
+        Path | None,
         typer.Argument(help="A TOML file with the fields of a run; options replace its fields."),
     ] = None,
-    network: Annotated[Optional[str], choice("networks")] = None,  # noqa: UP045
+    network: Network = None,
     poisoned: Poisoned = None,
-    aggregator: Annotated[
-        Optional[list[str]],  # noqa: UP045
-        typer.Option(
-            help=CHOICE.format("aggregators") + " Give it several times to compare rules.",
-            show_default=False,
-        ),
-    ] = None,
-    partition: Annotated[Optional[str], choice("partitions")] = None,  # noqa: UP045
-    attack: Annotated[Optional[str], choice("attacks")] = None,  # noqa: UP045
-    optimizer: Annotated[Optional[str], choice("optimizers")] = None,  # noqa: UP045
-    schedule: Annotated[Optional[str], choice("schedules")] = None,  # noqa: UP045
-    dataset: Annotated[Optional[str], typer.Option(help="Default: mnist.")] = None,  # noqa: UP045
-    iterations: Annotated[Optional[int], typer.Option(help="Default: 1000.")] = None,  # noqa: UP045
+    aggregator: Rules = None,
+    partition: Partition = None,
+    attack: Annotated[str | None, choice("attacks")] = None,
+    optimizer: Annotated[str | None, choice("optimizers")] = None,
+    schedule: Annotated[str | None, choice("schedules")] = None,
+    dataset: Annotated[str | None, typer.Option(help="Default: mnist.")] = None,
+    iterations: Annotated[int | None, typer.Option(help="Default: 1000.")] = None,
     every: Annotated[
-        Optional[int],  # noqa: UP045
-        typer.Option(help="Iterations between measurements. Default: 10."),
+        int | None, typer.Option(help="Iterations between measurements. Default: 10.")
     ] = None,
-    weight_decay: Annotated[Optional[float], typer.Option(help="Default: 0.")] = None,  # noqa: UP045
-    dtype: Annotated[Optional[str], typer.Option(help="float32 or float64.")] = None,  # noqa: UP045
-    device: Annotated[Optional[str], typer.Option(help="A torch device.")] = None,  # noqa: UP045
-    seed: Annotated[Optional[int], typer.Option(help="Default: 0.")] = None,  # noqa: UP045
+    weight_decay: Annotated[float | None, typer.Option(help="Default: 0.")] = None,
+    dtype: Annotated[str | None, typer.Option(help="float32 or float64.")] = None,
+    device: Annotated[str | None, typer.Option(help="A torch device.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Default: 0.")] = None,
     baseline: Annotated[
         bool, typer.Option("--baseline", help="Add the weighted mean with nobody poisoned.")
     ] = False,
-    workers: Workers = None,
-    plot: Annotated[
-        Optional[Path],  # noqa: UP045
-        typer.Option(help="Save a picture here (.png, .pdf, .svg)."),
+    store: Annotated[
+        Path | None, typer.Option(help="Keep finished runs here, and take those that are there.")
     ] = None,
+    workers: Workers = None,
+    plot: Plot = None,
     json: Json = False,
 ) -> None:
-    """Train, and show what became of it."""
+    """Train one run, or one for each aggregator given, and show the results."""
     from bezoar.cli import _run
 
-    fields = {
-        "network": network,
-        "poisoned": poisoned,
-        "partition": partition,
-        "attack": attack,
-        "optimizer": optimizer,
-        "schedule": schedule,
-        "dataset": dataset,
-        "iterations": iterations,
-        "every": every,
-        "weight_decay": weight_decay,
-        "dtype": dtype,
-        "device": device,
-        "seed": seed,
-    }
-    given = {field: value for field, value in fields.items() if value is not None}
-    _run.run(spec, given, aggregator or [], baseline, workers, plot, json)
+    _run.run(spec, context.params, aggregator or [], baseline, store, workers, plot, json)
 
 
 @app.command()
 def sweep(
     spec: Annotated[Path, typer.Argument(help="A TOML file; any field given as a list is swept.")],
-    store: Annotated[Path, typer.Option(help="Where finished runs are kept.")] = Path(
-        "results/store"
-    ),
+    store: Annotated[Path, typer.Option(help="Where finished runs are kept.")] = STORE,
     workers: Workers = None,
-    dry_run: Annotated[
-        bool,
-        typer.Option("--dry-run", help="Only tell what there is to do, and how long it takes."),
-    ] = False,
+    dry_run: DryRun = False,
     json: Json = False,
 ) -> None:
-    """Have all runs of a document in a store; kill it at any time, and call it again."""
+    """Train those runs of a sweep that the store does not have yet; it may be stopped any time."""
     from bezoar.cli import _sweep
 
     _sweep.run_sweep(spec, store, workers, dry_run, json)
@@ -126,11 +90,10 @@ def reproduce(
         int, typer.Option(min=1, help="How many seeds: curves are means, bands their range.")
     ] = 1,
     quick: Annotated[
-        bool, typer.Option("--quick", help="An impression in a minute or two: few iterations.")
+        bool, typer.Option("--quick", help="Few iterations: a minute or two instead of many.")
     ] = False,
     iterations: Annotated[
-        Optional[int],  # noqa: UP045
-        typer.Option(min=1, help="Fewer or more iterations than the figure has."),
+        int | None, typer.Option(min=1, help="Fewer or more iterations than the figure has.")
     ] = None,
     workers: Workers = None,
 ) -> None:
@@ -144,29 +107,29 @@ def reproduce(
 def report(
     results: Annotated[Path, typer.Argument(help="A folder of results, or a store.")],
     out: Annotated[
-        Optional[Path],  # noqa: UP045
-        typer.Option(help="Where to. Default: report.html in the folder."),
+        Path | None, typer.Option(help="Where to. Default: report.html in the folder.")
     ] = None,
 ) -> None:
     """Write everything in a folder of results as one HTML file that works offline."""
-    from bezoar.cli import _report
+    from bezoar.cli._screen import busy, console
+    from bezoar.report import write_report
 
-    _report.report(results, out)
+    with busy("Writing the report"):
+        path = write_report(results, out)
+    size = path.stat().st_size / 1e6
+    console.print(f"Report: {path} ({size:.1f} MB)", markup=False, soft_wrap=True)
 
 
 @app.command()
 def show(
-    network: Annotated[Optional[str], choice("networks")] = None,  # noqa: UP045
+    network: Network = None,
     poisoned: Poisoned = None,
-    partition: Annotated[Optional[str], choice("partitions")] = None,  # noqa: UP045
+    partition: Partition = None,
     seed: Annotated[int, typer.Option(min=0)] = 0,
-    plot: Annotated[
-        Optional[Path],  # noqa: UP045
-        typer.Option(help="Save the drawing here; who holds what goes beside it."),
-    ] = None,
+    plot: Plot = None,
     json: Json = False,
 ) -> None:
-    """Show a network, who is poisoned, and who holds what."""
+    """Show a network, who is poisoned, and the partition of the samples."""
     from bezoar.cli import _show
 
     given = {"network": network, "poisoned": poisoned, "partition": partition, "seed": seed}
@@ -177,16 +140,10 @@ def show(
 def theory(
     network: Annotated[str, choice("networks")] = "two_castle",
     poisoned: Poisoned = None,
-    aggregator: Annotated[
-        Optional[list[str]],  # noqa: UP045
-        typer.Option(
-            help=CHOICE.format("aggregators") + " Default: every rule of the paper.",
-            show_default=False,
-        ),
-    ] = None,
+    aggregator: Rules = None,
     json: Json = False,
 ) -> None:
-    """Tell what the theory promises on a network, and where it would be worst."""
+    """Show what the theory promises on a network, and the worst placement of poisoned agents."""
     from bezoar.cli import _theory
 
     _theory.show_theory(network, poisoned, aggregator or [], json)
@@ -195,7 +152,7 @@ def theory(
 @app.command(name="list")
 def list_(
     kind: Annotated[
-        Optional[str],  # noqa: UP045
+        str | None,
         typer.Argument(
             help="aggregators, networks, partitions, attacks, optimizers, schedules, datasets or "
             "metrics."
@@ -212,17 +169,93 @@ def list_(
 @app.command()
 def schema() -> None:
     """Print the JSON schema of specs and sweeps, for editors that complete and check TOML."""
-    from bezoar.cli import _schema
+    from bezoar.cli._screen import print_json
+    from bezoar.experiments import sweep_schema
 
-    _schema.schema()
+    print_json(sweep_schema())
 
 
 @app.command()
 def doctor(json: Json = False) -> None:
-    """Tell about this machine and installation: versions, threads, speed, data."""
+    """Show what is known of this machine and installation: versions, threads, speed, data."""
     from bezoar.cli import _doctor
 
     _doctor.doctor(json)
+
+
+class _ListByDefault(TyperGroup):
+    """``bezoar runs …`` is ``bezoar runs list …`` unless another command is named."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if not args or (args[0] not in self.commands and args[0] != "--help"):
+            args = ["list", *args]
+        return super().parse_args(ctx, args)
+
+
+runs_app = typer.Typer(
+    cls=_ListByDefault,
+    help="List, show, export and clear up finished runs. Without a command, list them.",
+    rich_markup_mode=None,
+)
+app.add_typer(runs_app, name="runs")
+
+StorePath = Annotated[
+    Path, typer.Argument(help="The store, or the folder of results that holds it.")
+]
+
+
+@runs_app.command(name="list")
+def list_runs(
+    store: StorePath = STORE,
+    where: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FIELD=VALUE",
+            help="Only runs with this value of a field of their spec; several values of one field "
+            "are alternatives.",
+            show_default=False,
+        ),
+    ] = None,
+    export: Annotated[
+        Path | None,
+        typer.Option(help="Write every measurement of these runs to a .csv or .parquet file."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """List finished runs."""
+    from bezoar.cli import _runs
+
+    _runs.list_runs(store, where or [], export, json)
+
+
+@runs_app.command(name="show")
+def show_run(
+    key: Annotated[str, typer.Argument(help="The run's key, or the beginning of it.")],
+    store: StorePath = STORE,
+    json: Json = False,
+) -> None:
+    """Show one run: its spec, its last measurements, where and when it was computed."""
+    from bezoar.cli import _runs
+
+    _runs.show_run(store, key, json)
+
+
+@runs_app.command(name="gc")
+def remove_garbage(
+    store: StorePath = STORE,
+    outdated: Annotated[
+        bool,
+        typer.Option(
+            "--outdated", help="Also runs of other versions of bezoar, numpy or torch than these."
+        ),
+    ] = False,
+    dry_run: DryRun = False,
+    json: Json = False,
+) -> None:
+    """Remove broken runs and the leftovers of killed sweeps."""
+    from bezoar.cli import _runs
+
+    _runs.remove_garbage(store, outdated, dry_run, json)
 
 
 @app.callback(invoke_without_command=True)

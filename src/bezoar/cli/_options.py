@@ -2,19 +2,32 @@
 
 import os
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated, Any
 
 import typer
 
 from bezoar._errors import BezoarError
 
+PICTURES = (".png", ".pdf", ".svg")
+
+
+def choice(kind: str, more: str = "") -> Any:
+    """An option that takes a name, perhaps with options of its own."""
+    text = f"Name or name:option=value,…; see 'bezoar list {kind}'. {more}"
+    return typer.Option(help=text.strip(), show_default=False)
+
+
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 Poisoned = Annotated[
-    Optional[str],  # noqa: UP045 - typer reads this form
+    str | None,
     typer.Option(help="How many agents, or which (3,5 or 3,), or none.", show_default=False),
 ]
-
-PICTURES = (".png", ".pdf", ".svg")
+Plot = Annotated[Path | None, typer.Option(help="Save a picture here (.png, .pdf, .svg).")]
+Workers = Annotated[
+    int | None, typer.Option(min=1, help="Threads; they do not change results. Default: all cores.")
+]
+Network = Annotated[str | None, choice("networks")]
+Partition = Annotated[str | None, choice("partitions")]
 
 
 def read_poisoned(text: str) -> int | tuple[int, ...]:

@@ -8,15 +8,14 @@ from rich.progress import Progress, TaskID
 from torch import Tensor
 
 from bezoar.cli._screen import accuracies, count, duration, errors, training_bars
-from bezoar.experiments import RunSpec, SweepPlan, Watch
-from bezoar.experiments._groups import Group
+from bezoar.experiments import Plan, RunSpec, Watch
 
 #: Groups shown at most before and after the one that is trained.
 AROUND = 6
 
 
-def plan_text(plan: SweepPlan, workers: int | None) -> str:
-    """What a sweep has to do, in a line."""
+def plan_text(plan: Plan, workers: int | None) -> str:
+    """The plan of a sweep, in one line."""
     total = plan.new + len(plan.finished) + len(plan.refused)
     if not plan.groups:
         text = f"{count(total, 'run')}, nothing new to compute"
@@ -29,7 +28,7 @@ def plan_text(plan: SweepPlan, workers: int | None) -> str:
 
 
 def group_title(specs: Sequence[RunSpec]) -> str:
-    """What the runs of a group have in common, in a few words."""
+    """A short title for a group of runs: what they have in common."""
     first = specs[0]
     names = list(dict.fromkeys(spec.network.name for spec in specs))
     where = ", ".join(names) if len(names) <= 3 else f"{len(names)} networks"
@@ -38,69 +37,82 @@ def group_title(specs: Sequence[RunSpec]) -> str:
 
 @contextmanager
 def sweep_progress(workers: int | None = None) -> Iterator["Bars"]:
-    """The plan of a sweep, and bars for its groups while it lasts, on the error stream."""
+    """Show the plan of a sweep and a bar for each of its groups on the error stream."""
     with training_bars() as bars:
         yield Bars(bars, workers)
 
 
 class Bars(Watch):
-    """Shows a sweep as bars, or in a line a group where there is no terminal."""
+    """Shows a sweep as bars; without a terminal, prints one line for each finished group."""
 
     def __init__(self, bars: Progress, workers: int | None) -> None:
-        self._bars = bars
-        self._workers = workers
+        self._bars, self._workers = bars, workers
         self._tasks: dict[frozenset[str], TaskID] = {}
+        self._titles: dict[frozenset[str], str] = {}
+        self._planning: TaskID | None = None
         self._began = 0.0
 
-    def planned(self, plan: SweepPlan) -> None:
-        """The plan in a line, and a bar for every group."""
+    def planning(self, done: int, total: int) -> None:
+        """Move the bar of planning, which is shown where it takes longer than a moment."""
+        if self._planning is None:
+            self._began = time.monotonic()
+            self._planning = self._bars.add_task(
+                "planning", total=total, accuracy="", visible=False
+            )
+        visible = time.monotonic() - self._began > 1
+        self._bars.update(self._planning, completed=done, visible=visible)
+
+    def planned(self, plan: Plan) -> None:
+        """Print the plan and add a bar for every group."""
+        if self._planning is not None:
+            self._bars.remove_task(self._planning)
         self.said(plan_text(plan, self._workers))
         for group in plan.groups:
-            self._task(list(group), list(group.values()), start=False)
+            self._add(list(group), [run.spec for run in group.values()], start=False)
         self._look_at(0)
 
-    def began(self, group: Group, iteration: int) -> None:
-        """The group's bar moves."""
-        task = self._task(group.keys, group.specs)
+    def began(self, keys: Sequence[str], specs: Sequence[RunSpec], iteration: int) -> None:
+        """Start the bar of the group."""
+        task = self._add(keys, specs)
         self._began = time.monotonic()
         self._bars.start_task(task)
         self._bars.update(task, completed=iteration)
         self._look_at(list(self._tasks.values()).index(task))
 
-    def advanced(self, group: Group, iteration: int, metrics: Mapping[str, Tensor]) -> None:
-        """The bar grows."""
+    def advanced(self, keys: Sequence[str], iteration: int, metrics: Mapping[str, Tensor]) -> None:
+        """Move the bar of the group."""
         values = metrics["accuracy"].tolist() if "accuracy" in metrics else []
-        task = self._task(group.keys, group.specs)
+        task = self._tasks[frozenset(keys)]
         self._bars.update(task, completed=iteration, accuracy=accuracies(values))
 
-    def ended(self, group: Group, failed: bool) -> None:
-        """The bar is full, or says that it failed."""
-        task = self._task(group.keys, group.specs)
-        title, seconds = group_title(group.specs), time.monotonic() - self._began
-        if failed:
-            self._bars.update(task, description=f"{title}, failed")
-            self._bars.stop_task(task)
-        else:
-            iterations = group.specs[0].iterations
-            self._bars.update(task, description=f"{title}, done", completed=iterations)
-        if not errors.is_terminal:
-            outcome = "failed" if failed else f"done in {duration(seconds)}"
-            self.said(f"{title}, {outcome}")
-
-    def said(self, message: str) -> None:
-        """A line above the bars."""
-        errors.print(message, markup=False, soft_wrap=True)
-
-    def _task(self, keys: Sequence[str], specs: Sequence[RunSpec], start: bool = True) -> TaskID:
-        """The bar of a group, which is new where the group was not planned as it is."""
+    def ended(self, keys: Sequence[str], failed: bool) -> None:
+        """Fill the bar of the group, or mark it as failed."""
         name = frozenset(keys)
         if name not in self._tasks:
+            return  # it failed before it began
+        task, title = self._tasks[name], self._titles[name]
+        outcome = "failed" if failed else "done"
+        self._bars.update(task, description=f"{title}, {outcome}")
+        self._bars.stop_task(task)
+        if not errors.is_terminal:
+            seconds = duration(time.monotonic() - self._began)
+            self.said(f"{title}, failed" if failed else f"{title}, done in {seconds}")
+
+    def said(self, message: str) -> None:
+        """Print a line above the bars."""
+        errors.print(message, markup=False, soft_wrap=True)
+
+    def _add(self, keys: Sequence[str], specs: Sequence[RunSpec], start: bool = True) -> TaskID:
+        """The bar of a group; groups that were not in the plan get a new one."""
+        name = frozenset(keys)
+        if name not in self._tasks:
+            self._titles[name] = group_title(specs)
             self._tasks[name] = self._bars.add_task(
-                group_title(specs), start=start, total=specs[0].iterations, accuracy=""
+                self._titles[name], start=start, total=specs[0].iterations, accuracy=""
             )
         return self._tasks[name]
 
     def _look_at(self, place: int) -> None:
-        """Show the bars around one of them."""
+        """Show only the bars near one of them, where there are many."""
         for other, task in enumerate(self._tasks.values()):
             self._bars.update(task, visible=abs(other - place) <= AROUND)

@@ -1,124 +1,115 @@
 """``bezoar run``."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from bezoar._errors import BezoarError
 from bezoar.cli._options import check_picture, read_poisoned
-from bezoar.cli._screen import console, number, print_json, print_table, training_progress
-from bezoar.experiments import RunSpec, network_of, run_all
+from bezoar.cli._screen import console, print_json, print_page, print_path, training_progress
+from bezoar.cli._sweep import sweep_shown
+from bezoar.experiments import (
+    CHOICES,
+    RunSpec,
+    Store,
+    StoredRun,
+    network_of,
+    read_choice,
+    read_toml,
+    run_all,
+)
+from bezoar.report import BASELINE, Curve, Panel, panel_page, panels_figure
 from bezoar.training import METRICS, History
 
 
 def run(
     path: Path | None,
-    given: dict[str, Any],
+    options: Mapping[str, Any],
     aggregators: Sequence[str],
     baseline: bool,
+    store: Path | None,
     workers: int | None,
     plot: Path | None,
     json: bool,
 ) -> None:
-    """Train one run, or one a rule side by side, and show the results."""
+    """Train one run, or one for each rule side by side, and show the results.
+
+    Options that have the name of a field of a spec replace it.
+    """
     check_picture(plot)
-    fields = (RunSpec.read_file(path) if path else {}) | given
-    if "poisoned" in given:
-        fields["poisoned"] = read_poisoned(given["poisoned"])
+    fields = read_toml(path) if path else {}
+    folder = path.parent if path else None
+    # What is typed is relative to where one is, what is in a file relative to the file.
+    fields |= {
+        name: read_choice(name, fields[name], folder) for name in fields.keys() & set(CHOICES)
+    }
+    names = RunSpec.model_fields.keys() - {"aggregator"}
+    fields |= {name: options[name] for name in names if options.get(name) is not None}
+    if options.get("poisoned") is not None:
+        fields["poisoned"] = read_poisoned(options["poisoned"])
     rules = list(aggregators) or [fields.get("aggregator", "weighted_mean")]
     specs = [RunSpec.read({**fields, "aggregator": rule}) for rule in rules]
-    names = [str(spec.aggregator) for spec in specs]
     if baseline:
-        specs.append(specs[0].read({**fields, "aggregator": "weighted_mean", "poisoned": ()}))
-        names.append("baseline")
+        specs.append(RunSpec.read({**fields, "aggregator": "weighted_mean", "poisoned": ()}))
+    first = specs[0]
     before = time.perf_counter()
-    title = f"{specs[0].network} · {specs[0].partition}"
-    with training_progress(title) as progress:
-        histories = run_all(specs, workers, progress)
+    runs = _train(specs, store, workers)
     seconds = time.perf_counter() - before
+    panel = _panel(specs, runs, baseline)
+    metrics = [name for name in ("accuracy", "consensus_error") if name in runs[0].metrics]
     if plot:
-        _plot(plot, specs, names, histories)
+        panels_figure(plot, [panel], metrics)
     if json:
-        print_json(_document(specs, histories, seconds))
+        print_json(_document(specs, runs, seconds))
         return
-    _print(specs, names, histories, seconds)
+    title = f"{first.dataset}, {first.partition}, on {first.network}"
+    about = f"attack {first.attack}; {first.iterations} iterations in {seconds:.1f} s."
+    page = panel_page(title, panel, about)
+    print_page(page)
+    for metric in METRICS.values():
+        if metric.column in page.tables[0].columns:
+            console.print(f"{metric.column}: {metric.title}", style="dim")
     if plot:
-        console.print(f"Picture: {plot}")
+        print_path("Picture", plot)
+
+
+def _train(
+    specs: Sequence[RunSpec], store: Path | None, workers: int | None
+) -> Sequence[History | StoredRun]:
+    """The runs: trained here, or in a store as ``bezoar sweep`` does it."""
+    if store is None:
+        with training_progress(f"{specs[0].network} · {specs[0].partition}") as progress:
+            return run_all(specs, workers, progress)
+    swept = sweep_shown(specs, Store(store), workers)
+    if swept.failures:
+        raise BezoarError(swept.failures[0].reason)
+    return swept.finished
+
+
+def _panel(specs: Sequence[RunSpec], runs: Sequence[History | StoredRun], baseline: bool) -> Panel:
+    """A curve for each run; the last may be the baseline."""
+    curves = []
+    for place, (spec, run) in enumerate(zip(specs, runs, strict=True), start=1):
+        rule, _, options = str(spec.aggregator).partition(":")
+        is_baseline = baseline and place == len(specs)
+        curves.append(Curve(BASELINE if is_baseline else rule, (run,), options))
+    network = network_of(specs[0])
+    return Panel(f"{network.name}, {specs[0].partition}", tuple(curves), network)
 
 
 def _document(
-    specs: Sequence[RunSpec], histories: Sequence[History], seconds: float
+    specs: Sequence[RunSpec], runs: Sequence[History | StoredRun], seconds: float
 ) -> dict[str, Any]:
     return {
         "runs": [
             {
                 "spec": spec.model_dump(mode="json"),
-                "iterations": history.iterations.tolist(),
-                "metrics": {name: values.tolist() for name, values in history.metrics.items()},
-                "diverged": history.diverged,
+                "iterations": run.iterations.tolist(),
+                "metrics": {name: values.tolist() for name, values in run.metrics.items()},
+                "diverged": run.diverged,
             }
-            for spec, history in zip(specs, histories, strict=True)
+            for spec, run in zip(specs, runs, strict=True)
         ],
         "seconds": round(seconds, 3),
     }
-
-
-def _print(
-    specs: Sequence[RunSpec], names: Sequence[str], histories: Sequence[History], seconds: float
-) -> None:
-    first = specs[0]
-    network = network_of(first)
-    console.print(
-        f"[bold]{first.dataset}[/], {first.partition}, on {first.network} with {network.agents} "
-        f"agents, poisoned {list(network.poisoned) or 'nobody'} by {first.attack}; "
-        f"{first.iterations} iterations in {seconds:.1f} s"
-    )
-    shown = {
-        name: metric.column
-        for name, metric in METRICS.items()
-        if metric.column and name in histories[0].metrics
-    }
-    if len(histories) == 1:
-        [history] = histories
-        rows = [
-            [str(history.iterations[at]), *(number(history[name][at]) for name in shown)]
-            for at in _milestones(len(history.iterations))
-        ]
-        print_table(names[0], ["iteration", *shown.values()], rows)
-    else:
-        rows = [
-            [name, *(number(history[metric][-1]) for metric in shown)]
-            for name, history in zip(names, histories, strict=True)
-        ]
-        print_table(f"After {first.iterations} iterations", ["rule", *shown.values()], rows)
-    for name, history in zip(names, histories, strict=True):
-        if history.diverged:
-            console.print(f"[bold red]{name} diverged: some models are no longer finite[/]")
-    explained = [f"{column}: {METRICS[name].title}" for name, column in shown.items()]
-    console.print("[dim]" + "\n".join(explained) + "[/]")
-
-
-def _milestones(count: int) -> list[int]:
-    return sorted({int(at) for at in np.linspace(0, count - 1, num=min(count, 6))})
-
-
-def _plot(
-    path: Path, specs: Sequence[RunSpec], names: Sequence[str], histories: Sequence[History]
-) -> None:
-    from dataclasses import replace
-
-    from bezoar.report import Panel, look, panels_figure
-
-    curves = []
-    for place, (spec, name, history) in enumerate(zip(specs, names, histories, strict=True)):
-        rule = "baseline" if name == "baseline" else spec.aggregator.name
-        drawn = look(rule, place)
-        if spec.aggregator.options and rule != "baseline":
-            drawn = replace(drawn, label=f"{drawn.label} {str(spec.aggregator).partition(':')[2]}")
-        curves.append((drawn, history))
-    metrics = [name for name in ("accuracy", "consensus_error") if name in histories[0].metrics]
-    network = network_of(specs[0])
-    title = f"{network.name}, {specs[0].partition}"
-    panels_figure(path, [Panel(title, network, curves)], metrics)

@@ -4,6 +4,7 @@ import json
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -16,11 +17,18 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
-from rich.table import Table
+from rich.table import Table as RichTable
+from rich.text import Text
 
 from bezoar._numbers import count as count
 from bezoar._numbers import duration as duration
 from bezoar._numbers import number as number
+from bezoar.report import Page, Table, Verdict
+
+#: As wide as any table.
+WIDE = 10_000
+
+COLOURS: dict[Verdict, str] = {"holds": "green", "does not hold": "red", "undecided": "yellow"}
 
 console = Console(highlight=False)
 errors = Console(stderr=True, highlight=False)
@@ -41,21 +49,46 @@ def _clean(value: Any) -> Any:
     return value
 
 
-def print_table(
-    title: str,
-    columns: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    numbers: bool = True,
-    texts: int = 1,
-) -> None:
-    """Print a table; after its first columns, or so many, come numbers, unless told otherwise."""
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    for place, column in enumerate(columns):
-        table.add_column(column, justify="right" if numbers and place >= texts else "left")
-    for row in rows:
-        table.add_row(*row)
-    console.print(f"[bold]{title}[/]")
-    console.print(table)
+def print_table(table: Table, wide: bool = False) -> None:
+    """Print a table; without a terminal, a wide one is printed at its full width."""
+    grid = RichTable(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    for place, column in enumerate(table.columns):
+        justify: Any = "right" if place and table.is_numeric(place) else "left"
+        grid.add_column(Text(column), justify=justify, no_wrap=wide and not place, overflow="fold")
+    for row in table.rows:
+        grid.add_row(*map(Text, row))
+    if table.title:
+        console.print(Text(table.title, style="bold"))
+    (Console(width=WIDE) if wide and not console.is_terminal else console).print(grid)
+
+
+def print_page(page: Page, folder: Path | None = None, wide: bool = False) -> None:
+    """Print a page: title, caption, tables, claims, and the files in its folder."""
+    console.print(Text(page.title, style="bold"), soft_wrap=wide)
+    if page.caption:
+        console.print(page.caption, markup=False)
+    for table in page.tables:
+        print_table(table, wide)
+    if page.claims:
+        console.print(Text("What the paper claims", style="bold"))
+        grid = RichTable.grid(padding=(0, 2, 0, 0))
+        grid.add_column(no_wrap=True)
+        grid.add_column()
+        for claim in page.claims:
+            verdict = Text(claim.verdict, style=f"bold {COLOURS[claim.verdict]}")
+            grid.add_row(verdict, Text(claim.text))
+            grid.add_row("", Text(claim.measured, style="dim"))
+        console.print(grid)
+    if folder:
+        for image in page.images:
+            print_path("Picture", folder / image.file)
+        for file in page.data:
+            print_path("Data", folder / file)
+
+
+def print_path(what: str, path: Path) -> None:
+    """Print where a file is, in one line that can be copied."""
+    console.print(f"{what}: {path}", markup=False, soft_wrap=True)
 
 
 def training_bars() -> Progress:
@@ -101,7 +134,7 @@ def training_progress(title: str) -> Iterator[Any]:
 
 @contextmanager
 def busy(what: str) -> Iterator[None]:
-    """Show on the error stream what is being done, where it takes seconds and cannot be counted."""
+    """Show on the error stream what is being done, for work whose progress is not counted."""
     if not errors.is_terminal:
         yield
         return

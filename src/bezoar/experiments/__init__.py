@@ -10,6 +10,14 @@ from typing import TYPE_CHECKING, Any
 from bezoar.experiments._choice import Choice, option_text, read_choice
 from bezoar.experiments._grid import LISTS, expand, read_sweep
 from bezoar.experiments._identity import versions
+from bezoar.experiments._made import (
+    dataset_of,
+    network_of,
+    network_of_run,
+    partition_of,
+    poisoned_network,
+    run_key,
+)
 from bezoar.experiments._plan import Failure, Plan, make_plan
 from bezoar.experiments._provenance import provenance
 from bezoar.experiments._running import Progress, part_of, run, run_all
@@ -36,27 +44,12 @@ if TYPE_CHECKING:
     from bezoar.experiments._prepare import (
         Prepared,
         Report,
-        dataset_of,
-        network_of,
-        network_of_run,
-        partition_of,
         prepare,
-        run_key,
         train,
     )
 
 #: What needs torch, and is imported when it is first asked for.
-_TRAINING = (
-    "Prepared",
-    "Report",
-    "dataset_of",
-    "network_of",
-    "network_of_run",
-    "partition_of",
-    "prepare",
-    "run_key",
-    "train",
-)
+_TRAINING = ("Prepared", "Report", "prepare", "train")
 
 __all__ = [
     "CHOICES",
@@ -90,6 +83,7 @@ __all__ = [
     "option_text",
     "part_of",
     "partition_of",
+    "poisoned_network",
     "prepare",
     "provenance",
     "read_choice",

@@ -22,6 +22,7 @@ COMPUTING = (
     "*.py",
     *(f"{room}/**/*.py" for room in ("networks", "data", "models", "attacks", "aggregators")),
     *(f"{room}/**/*.py" for room in ("exchange", "training")),
+    "experiments/_made.py",
     "experiments/_prepare.py",
 )
 

@@ -1,6 +1,6 @@
 """Networks: graphs of agents, who is poisoned, mixing matrices."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from bezoar import _options
@@ -46,7 +46,6 @@ __all__ = [
     "Network",
     "NetworkOverTime",
     "create",
-    "create_poisoned",
     *NETWORKS,
 ]
 
@@ -54,21 +53,3 @@ __all__ = [
 def create(name: str, **options: Any) -> Network:
     """The network called ``name``, made with the given options."""
     return _options.create("network", name, NETWORKS, options)
-
-
-def create_poisoned(
-    name: str, options: Mapping[str, Any], poisoned: int | Collection[int] | None
-) -> Network:
-    """The same with a word on who is poisoned.
-
-    Args:
-        name: the network's name.
-        options: its options.
-        poisoned: how many agents, which sit where the network says; or which; or, if ``None``, as
-            the network says.
-    """
-    if poisoned is None:
-        return create(name, **options)
-    if isinstance(poisoned, int):
-        return create(name, **{**options, "poisoned": poisoned})
-    return create(name, **options).with_poisoned(poisoned)

@@ -1,50 +1,88 @@
-"""Results that people can look at: figures and drawings."""
+"""What people look at: curves, pictures, tables, pages, and the HTML report made of them.
 
-from bezoar.report._figures import Panel, holdings_figure, network_figure, panels_figure
-from bezoar.report._html import write_report
-from bezoar.report._networks import draw_network
-from bezoar.report._paper_figures import (
-    Column,
-    gradients_figure,
-    networks_figure,
-    partitions_figure,
-)
-from bezoar.report._paper_pages import Reproduced, write_figure
-from bezoar.report._style import LOOKS, Look, look
-from bezoar.report._summary import Image, Summary, Table
-from bezoar.report._tables import save_table
-from bezoar.report._theory_figures import lower_bound_figure, topology_figure
-from bezoar.report._theory_pages import (
-    write_figure_9,
-    write_figure_10,
-    write_table_1,
-    write_table_2,
-)
+A page is printed on the terminal, kept as a file beside its pictures, and shown in the report.
+Modules are imported when first used: a table of runs needs no torch, the theory no matplotlib.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from bezoar.report._curves import Curve, Panel
+    from bezoar.report._ends import ends_table, panel_page
+    from bezoar.report._figures import (
+        axis_of,
+        draw_titled,
+        network_figure,
+        panels_figure,
+        partition_figure,
+        plot_curves,
+        plot_grid,
+        plot_line,
+        save_figure,
+        shade,
+    )
+    from bezoar.report._html import write_report
+    from bezoar.report._networks import draw_network
+    from bezoar.report._page import Image, JudgedClaim, Page, Table, Verdict
+    from bezoar.report._partition import network_page, samples_of
+    from bezoar.report._run_tables import results_table, run_document, run_page, runs_page
+    from bezoar.report._style import BASELINE, POISONED, REGULAR, Look, look, pictures
+    from bezoar.report._theory import describe, theory_page
 
 __all__ = [
-    "LOOKS",
-    "Column",
+    "BASELINE",
+    "POISONED",
+    "REGULAR",
+    "Curve",
     "Image",
+    "JudgedClaim",
     "Look",
+    "Page",
     "Panel",
-    "Reproduced",
-    "Summary",
     "Table",
+    "Verdict",
+    "axis_of",
+    "describe",
     "draw_network",
-    "gradients_figure",
-    "holdings_figure",
+    "draw_titled",
+    "ends_table",
     "look",
-    "lower_bound_figure",
     "network_figure",
-    "networks_figure",
+    "network_page",
+    "panel_page",
     "panels_figure",
-    "partitions_figure",
-    "save_table",
-    "topology_figure",
-    "write_figure",
-    "write_figure_9",
-    "write_figure_10",
+    "partition_figure",
+    "pictures",
+    "plot_curves",
+    "plot_grid",
+    "plot_line",
+    "results_table",
+    "run_document",
+    "run_page",
+    "runs_page",
+    "samples_of",
+    "save_figure",
+    "shade",
+    "theory_page",
     "write_report",
-    "write_table_1",
-    "write_table_2",
 ]
+
+#: The modules, those first that import little.
+_MODULES = (
+    *("_curves", "_page", "_run_tables", "_theory", "_style", "_ends", "_networks", "_figures"),
+    *("_partition", "_html"),
+)
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        for module in _MODULES:
+            found = import_module(f"bezoar.report.{module}")
+            if hasattr(found, name):
+                return getattr(found, name)
+    raise AttributeError(f"module 'bezoar.report' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,15 +1,13 @@
-"""The curves of a report: runs that differ in their seeds alone are one curve with a band."""
+"""The curves of a report as the script of its page draws them."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from functools import cached_property, reduce
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bezoar.experiments import BASELINE, StoredRun
-from bezoar.report._style import LOOKS, look, on_dark
+from bezoar.report._curves import Curve, Panel
+from bezoar.report._style import Look
 from bezoar.training import METRICS
 
 #: Points of a curve at the most, and at the least where there are very many curves.
@@ -21,198 +19,93 @@ NUMBERS = 400_000
 #: Matplotlib's line styles as SVG has them.
 DASHES = {"-": "none", "--": "6 4", "-.": "8 3 2 3", ":": "2 3"}
 
-#: Line styles for one rule with several sets of options.
-VARIANTS = ("none", "7 3", "2 3", "9 3 2 3", "12 4")
 
-
-@dataclass(frozen=True)
-class Line:
-    """A curve.
-
-    Attributes:
-        rule: the aggregator's name, or ``"baseline"``.
-        options: the aggregator's options, as text.
-        runs: one a seed.
-    """
-
-    rule: str
-    options: str
-    runs: tuple[StoredRun, ...]
-
-    @classmethod
-    def of(cls, rule: str, runs: Iterable[StoredRun]) -> "Line":
-        """The curve of some runs of a rule."""
-        found = tuple(sorted(runs, key=lambda run: (run.spec.seed, run.key)))
-        return cls(rule, str(found[0].spec.aggregator).partition(":")[2], found)
-
-    @cached_property
-    def metrics(self) -> list[str]:
-        """What was measured in all its runs."""
-        return [name for name in METRICS if all(name in run.metrics for run in self.runs)]
-
-    @cached_property
-    def iterations(self) -> NDArray[np.int64]:
-        """``[n]`` when all its runs were measured."""
-        return reduce(np.intersect1d, (run.iterations for run in self.runs))
-
-    def values(self, metric: str) -> NDArray[np.float64]:
-        """``[runs, n]`` a metric of every run."""
-        kept = self.iterations
-        return np.stack([run[metric][np.isin(run.iterations, kept)] for run in self.runs])
-
-    @property
-    def diverged(self) -> bool:
-        """Whether some run ended with models that are not finite."""
-        return any(run.diverged for run in self.runs)
-
-
-@dataclass(frozen=True)
-class Chart:
-    """Curves in the same axes.
-
-    Attributes:
-        title: what to write above them.
-        lines: the curves.
-    """
-
-    title: str
-    lines: tuple[Line, ...]
-
-
-class Rules:
-    """The names and looks of all rules on a page, the same in every chart.
-
-    Args:
-        charts: everything on the page.
-    """
-
-    def __init__(self, charts: Iterable[Chart]) -> None:
-        found = dict.fromkeys((line.rule, line.options) for c in charts for line in c.lines)
-        ours = [rule for rule in LOOKS if rule != BASELINE]
-        self._options: dict[str, list[str]] = {}
-        for rule, options in sorted(found, key=lambda pair: (_place(pair[0], ours), pair)):
-            self._options.setdefault(rule, []).append(options)
-        self.looks = [self._look(*pair) for pair in self._pairs()]
-
-    def _pairs(self) -> list[tuple[str, str]]:
-        return [(rule, options) for rule, several in self._options.items() for options in several]
-
-    def name(self, line: Line) -> str:
-        """What the rule of a curve is known by on the page."""
-        return self._name(line.rule, line.options)
-
-    def label(self, line: Line) -> str:
-        """The same in words."""
-        labels: dict[str, str] = {look["name"]: look["label"] for look in self.looks}
-        return labels[self.name(line)]
-
-    def ordered(self, lines: Iterable[Line]) -> list[Line]:
-        """Curves in the order of the legend."""
-        names = [look["name"] for look in self.looks]
-        return sorted(lines, key=lambda line: names.index(self.name(line)))
-
-    def _name(self, rule: str, options: str) -> str:
-        return f"{rule}:{options}" if len(self._options[rule]) > 1 else rule
-
-    def _look(self, rule: str, options: str) -> dict[str, Any]:
-        several = self._options[rule]
-        others = [name for name in self._options if name not in LOOKS]
-        drawn = look(rule, others.index(rule) if rule in others else 0)
-        label, dash = drawn.label, DASHES[drawn.line]
-        if len(several) > 1:
-            label = f"{label} {options or 'default'}"
-            dash = VARIANTS[several.index(options) % len(VARIANTS)]
-        return {
-            "name": self._name(rule, options),
-            "label": label,
-            "colour": drawn.colour,
-            "dark": on_dark(drawn.colour),
-            "marker": drawn.marker,
-            "dash": dash,
-        }
-
-
-def _place(rule: str, ours: list[str]) -> int:
-    """Our rules first, the users' own after them, the baseline last."""
-    return ours.index(rule) if rule in ours else len(ours) + (rule == BASELINE)
+def metrics_of(panels: Sequence[Panel]) -> list[str]:
+    """The metrics that some curve of the panels has, in the usual order."""
+    found = {name for panel in panels for curve in panel.curves for name in curve.metrics}
+    return [name for name in METRICS if name in found]
 
 
 def chart_data(
-    sections: Sequence[tuple[str, str, Sequence[Chart]]], rules: Rules
+    sections: Sequence[tuple[str, str, Sequence[Panel]]], looks: dict[tuple[str, str], Look]
 ) -> dict[str, Any]:
-    """What the page's script draws, as JSON holds it.
+    """The data that the page's script draws, ready for JSON.
 
     Args:
         sections: for each, the name of the element to draw into, the metric to begin with, and
-            the charts.
-        rules: the rules of the page.
+            the panels.
+        looks: the looks of all curves, in the order of the legend.
     """
-    lines = {
-        (rules.name(line), *(run.key for run in line.runs)): line
-        for _, _, charts in sections
-        for chart in charts
-        for line in chart.lines
-    }
-    places = {key: place for place, key in enumerate(lines)}
-    numbers = sum(len(line.metrics) * (3 if len(line.runs) > 1 else 1) for line in lines.values())
+    panels = [panel for _, _, several in sections for panel in several]
+    # Figures may share runs: each curve is in the page once.
+    curves = {_identity(curve): curve for panel in panels for curve in panel.curves}
+    places = {identity: place for place, identity in enumerate(curves)}
+    numbers = sum(len(c.metrics) * (3 if len(c.runs) > 1 else 1) for c in curves.values())
     points = min(POINTS, max(FEWEST, NUMBERS // max(1, numbers)))
-    shown = {name for line in lines.values() for name in line.metrics}
+    order = list(looks)
     return {
         "rules": {
-            look["name"]: {"place": place} | {key: look[key] for key in ("label", "marker", "dash")}
-            for place, look in enumerate(rules.looks)
+            look.name: {
+                "place": place,
+                "label": look.label,
+                "marker": look.marker,
+                "dash": DASHES[look.line],
+            }
+            for place, look in enumerate(looks.values())
         },
         "metrics": {
-            name: {"title": metric.axis, "about": metric.title, "log": metric.logarithmic}
-            for name, metric in METRICS.items()
-            if name in shown
+            name: {
+                "title": METRICS[name].axis,
+                "about": METRICS[name].title,
+                "log": METRICS[name].logarithmic,
+            }
+            for name in metrics_of(panels)
         },
-        "curves": [_curve(line, rules.name(line), points) for line in lines.values()],
+        "curves": [_curve(c, looks[c.rule, c.options].name, points) for c in curves.values()],
         "sections": [
             {
                 "id": element,
                 "metric": metric,
-                "metrics": metrics_of(charts),
+                "metrics": metrics_of(several),
                 "panels": [
                     {
-                        "title": chart.title,
+                        "title": panel.title,
                         "curves": [
-                            places[rules.name(line), *(run.key for run in line.runs)]
-                            for line in rules.ordered(chart.lines)
+                            places[_identity(curve)]
+                            for curve in sorted(
+                                panel.curves, key=lambda c: order.index((c.rule, c.options))
+                            )
                         ],
                     }
-                    for chart in charts
+                    for panel in several
                 ],
             }
-            for element, metric, charts in sections
+            for element, metric, several in sections
         ],
     }
 
 
-def metrics_of(charts: Sequence[Chart]) -> list[str]:
-    """The metrics that some curve of the charts has, in the usual order."""
-    found = {name for chart in charts for line in chart.lines for name in line.metrics}
-    return [name for name in METRICS if name in found]
+def _identity(curve: Curve) -> tuple[object, ...]:
+    return (curve.rule, curve.options, *map(id, curve.runs))
 
 
-def _curve(line: Line, rule: str, points: int) -> dict[str, Any]:
-    """A curve with a few hundred of its points: measured ones, none made up between them."""
-    kept = thinned(len(line.iterations), points)
-    curve: dict[str, Any] = {"rule": rule, "x": line.iterations[kept].tolist(), "values": {}}
-    for metric in line.metrics:
-        values = line.values(metric)[:, kept]
-        curve["values"][metric] = _numbers(values.mean(0))
-        if len(line.runs) > 1:
-            curve.setdefault("low", {})[metric] = _numbers(values.min(0))
-            curve.setdefault("high", {})[metric] = _numbers(values.max(0))
-    return curve
+def _curve(curve: Curve, name: str, points: int) -> dict[str, Any]:
+    """A curve with at most so many of its measured points; nothing is interpolated."""
+    kept = thinned(len(curve.iterations), points)
+    document: dict[str, Any] = {"rule": name, "x": curve.iterations[kept].tolist(), "values": {}}
+    for metric in (name for name in METRICS if name in curve.metrics):
+        document["values"][metric] = _numbers(curve.mean(metric)[kept])
+        if len(curve.runs) > 1:
+            for end, limit in zip(("low", "high"), curve.limits(metric), strict=True):
+                document.setdefault(end, {})[metric] = _numbers(limit[kept])
+    return document
 
 
 def thinned(count: int, most: int) -> NDArray[np.int64]:
-    """The places of at most so many of ``count`` points, evenly, the first and last among them."""
+    """The indices of at most ``most`` of ``count`` points, evenly spaced, with both ends."""
     return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(np.int64))
 
 
 def _numbers(values: NDArray[np.float64]) -> list[float | None]:
-    """Six digits are more than a screen shows; what is not finite is left out."""
+    """Values with six digits; those that are not finite become ``None``."""
     return [float(f"{value:.6g}") if np.isfinite(value) else None for value in values.tolist()]

@@ -1,102 +1,60 @@
 """The networks of a report: drawn, with what the theory says of them."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 from markupsafe import Markup
 
 from bezoar import theory
 from bezoar._errors import BezoarError
-from bezoar._numbers import count
-from bezoar.experiments import RunSpec, network_of
+from bezoar.experiments import StoredRun, network_of_run, spec_of
 from bezoar.networks import Network
 from bezoar.report._networks import NUMBERED, Positions, agent_positions
+from bezoar.report._page import Page
+from bezoar.report._style import look
+from bezoar.report._theory import describe, theory_page
 
 #: More agents than this are not drawn: it would show nothing.
 DRAWN = 400
 
-#: Agents that are listed by number.
-LISTED = 12
+#: The mixing matrix of rules that do not name another.
+MIXING = "metropolis"
 
 #: Pixels: the width of a drawing, its least height, and the air around its agents.
 WIDTH, HEIGHT, AIR = 340.0, 80.0, 20.0
 
 
-@dataclass(frozen=True)
-class NetworkPage:
-    """A network.
-
-    Attributes:
-        id: what the page's links name it by.
-        title: as in specs.
-        words: agents, links, and who is poisoned; or why it cannot be made any more.
-        drawing: an SVG image; ``None`` where there are too many agents.
-        theory: what :func:`bezoar.theory.overview` says, for each mixing matrix that runs use.
-    """
-
-    id: str
-    title: str
-    words: str
-    drawing: Markup | None = None
-    theory: tuple[dict[str, Any], ...] = ()
-
-
-def network_pages(specs: Iterable[RunSpec]) -> list[NetworkPage]:
-    """A page for every network of some runs.
+def network_pages(runs: Sequence[StoredRun]) -> list[Page]:
+    """What the theory says of every network of some runs, for each mixing matrix in use.
 
     The baseline's networks, in which nobody is poisoned, are left out where the same graph is
     there with poisoned agents.
     """
-    found: dict[tuple[str, tuple[int, ...]], tuple[Network, list[str]]] = {}
+    found: dict[tuple[str, tuple[int, ...], str], Network] = {}
     problems: dict[str, str] = {}
-    for spec in specs:
+    for run in runs:
+        spec = spec_of(run)
+        title, mixing = str(spec.network), spec.aggregator.options.get("mixing", MIXING)
         try:
-            network = network_of(spec)
+            network = network_of_run(run)
         except BezoarError as error:
-            problems[str(spec.network)] = str(error)
+            problems[title] = str(error)
             continue
-        used = found.setdefault((str(spec.network), network.poisoned), (network, []))[1]
-        mixing = str(spec.aggregator.options.get("mixing", "metropolis"))
-        if mixing not in used:
-            used.append(mixing)
-    poisoned = {title for title, who in found if who}
-    shown = {key: value for key, value in found.items() if key[1] or key[0] not in poisoned}
-    pages = [_page(title, network, used) for (title, _), (network, used) in shown.items()]
-    pages += [NetworkPage("", title, problem) for title, problem in problems.items()]
-    return [
-        NetworkPage(f"network-{place}", page.title, page.words, page.drawing, page.theory)
-        for place, page in enumerate(pages, start=1)
+        found[title, network.poisoned, str(mixing)] = network
+    poisoned = {title for title, who, _ in found if who}
+    pages = [
+        theory_page(
+            title if mixing == MIXING else f"{title}, {mixing} mixing matrix",
+            network,
+            theory.overview(network, mixing),
+            label=lambda rule: look(rule).label,
+        )
+        for (title, who, mixing), network in found.items()
+        if who or title not in poisoned
     ]
-
-
-def _page(title: str, network: Network, mixings: list[str]) -> NetworkPage:
-    pages = [_theory(network, mixing) for mixing in mixings]
-    return NetworkPage("", title, describe(network), drawing(network), tuple(pages))
-
-
-def _theory(network: Network, mixing: str) -> dict[str, Any]:
-    found = theory.overview(network, mixing)
-    agent = found["delta_max_agent"]
-    inputs = {"poisoned": network.poisoned_inputs[agent], "all": network.degrees[agent] + 1}
-    return found | {"delta_max_inputs": inputs}
-
-
-def describe(network: Network) -> str:
-    """Agents, links and who is poisoned, in words."""
-    agents, links = count(network.agents, "agent"), count(network.adjacency.nnz // 2, "link")
-    return f"{agents}, {links}; poisoned: {listed(network.poisoned)}"
-
-
-def listed(agents: Iterable[int]) -> str:
-    """Agents by number, the first of them if there are many."""
-    names = [str(agent) for agent in agents]
-    if not names:
-        return "nobody"
-    if len(names) <= LISTED:
-        return ", ".join(names)
-    return f"{', '.join(names[:LISTED])}, … ({len(names)} in all)"
+    return pages + [
+        Page(name="theory", title=title, caption=problem) for title, problem in problems.items()
+    ]
 
 
 def drawing(network: Network) -> Markup | None:
@@ -121,14 +79,13 @@ def drawing(network: Network) -> Markup | None:
 
 
 def _dot(x: float, y: float, radius: float, poisoned: bool) -> Markup:
-    if not poisoned:
-        return Markup('<circle class="regular" cx="{:.1f}" cy="{:.1f}" r="{:.1f}"/>').format(
-            x, y, radius
-        )
     side = 1.8 * radius
-    return Markup(
-        '<rect class="poisoned" x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" rx="1.5"/>'
-    ).format(x - side / 2, y - side / 2, side, side)
+    shape = (
+        '<rect class="poisoned" x="{0:.1f}" y="{1:.1f}" width="{2:.1f}" height="{2:.1f}" rx="1.5"/>'
+        if poisoned
+        else '<circle class="regular" cx="{3:.1f}" cy="{4:.1f}" r="{5:.1f}"/>'
+    )
+    return Markup(shape).format(x - side / 2, y - side / 2, side, x, y, radius)
 
 
 def _pixels(positions: Positions) -> tuple[dict[int, tuple[float, float]], float]:
@@ -138,11 +95,6 @@ def _pixels(positions: Positions) -> tuple[dict[int, tuple[float, float]], float
     wide, tall = np.maximum(high - low, 1e-9)
     scale = min((WIDTH - 2 * AIR) / wide, (WIDTH - 2 * AIR) / tall)
     height = max(HEIGHT, scale * tall + 2 * AIR)
-    middle = (low + high) / 2
-    return {
-        agent: (
-            float(WIDTH / 2 + scale * (x - middle[0])),
-            float(height / 2 - scale * (y - middle[1])),
-        )
-        for agent, (x, y) in positions.items()
-    }, height
+    centred = scale * (points - (low + high) / 2) * (1, -1)
+    pixels = (centred + np.array([WIDTH / 2, height / 2])).tolist()
+    return {agent: (x, y) for agent, (x, y) in zip(positions, pixels, strict=True)}, height

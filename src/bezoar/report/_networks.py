@@ -98,12 +98,12 @@ def _two_castle(network: Network) -> Positions:
 
 
 def _line(network: Network) -> Positions:
-    """A zigzag, so that the numbers have room."""
+    """A zigzag, which leaves room for the numbers."""
     return {agent: np.array([0.7 * agent, 0.35 * (-1) ** agent]) for agent in range(network.agents)}
 
 
 def _fan(network: Network) -> Positions:
-    """The path on an arc, everyone linked to all of it below."""
+    """The path on an arc, and below it the agents that are linked to all of the path."""
     hubs = [agent for agent in range(network.agents) if _is_hub(network, agent)]
     path = [agent for agent in range(network.agents) if agent not in hubs]
     angles = np.linspace(0.9 * np.pi, 0.1 * np.pi, len(path))

@@ -1,56 +1,98 @@
-"""One look for every picture: a colour, a marker and a name for each rule."""
+"""One look for every picture: the label, colour, marker and line of each rule."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import cycle
 from typing import Any
+from zlib import crc32
 
-import matplotlib as mpl
+from bezoar.aggregators import AGGREGATORS
 
-REGULAR = "#0072B2"
-POISONED = "#D00000"
+#: The colours of regular and of poisoned agents.
+REGULAR, POISONED = "#0072B2", "#D00000"
+
+#: What the weighted mean is called where nobody is poisoned.
+BASELINE = "baseline"
+
+#: The colour and the marker of each rule.
+COLOURS = {
+    "weighted_mean": ("#D55E00", "o"),
+    "trimmed_mean": ("#0072B2", "s"),
+    "faba": ("#009E73", "^"),
+    "centered_clipping": ("#CC79A7", "D"),
+    "clipped_gossip": ("#E69F00", "v"),
+    "ios": ("#56B4E9", "P"),
+    "rfa": ("#882255", "X"),
+    "lfighter": ("#999933", "<"),
+    "mean": ("#7F4A1E", ">"),
+    "median": ("#332288", "h"),
+    "krum": ("#117733", "p"),
+    "local": ("#777777", "d"),
+    BASELINE: ("#000000", ""),
+}
+
+#: Colours and markers for rules of the user's own.
+OTHER_COLOURS = ("#AA4499", "#44AA99", "#661100", "#6699CC", "#DDCC77")
+OTHER_MARKERS = ("*", "o", "s", "^", "v", "D", "P", "X")
+
+#: Matplotlib's line styles, for one rule with several sets of options.
+LINES = ("-", "--", ":", "-.")
 
 
 @dataclass(frozen=True)
 class Look:
-    """How a rule is drawn.
+    """How a curve is drawn.
 
     Attributes:
-        label: the paper's name, for legends.
+        name: what tells it apart from all other curves of a page.
+        label: what the legend says.
         colour: distinguishable for colour-blind people, together with the marker.
-        marker: a matplotlib marker.
+        marker: a matplotlib marker, or nothing.
         line: a matplotlib line style.
     """
 
+    name: str
     label: str
     colour: str
     marker: str
     line: str = "-"
 
 
-LOOKS = {
-    "weighted_mean": Look("WeiMean", "#D55E00", "o"),
-    "trimmed_mean": Look("TriMean", "#0072B2", "s"),
-    "faba": Look("FABA", "#009E73", "^"),
-    "centered_clipping": Look("CC", "#CC79A7", "D"),
-    "clipped_gossip": Look("CG", "#E69F00", "v"),
-    "ios": Look("IOS", "#56B4E9", "P"),
-    "rfa": Look("RFA", "#882255", "X"),
-    "lfighter": Look("LFighter", "#999933", "<"),
-    "mean": Look("Mean", "#7F4A1E", ">"),
-    "median": Look("Median", "#332288", "h"),
-    "krum": Look("Krum", "#117733", "p"),
-    "local": Look("Local", "#777777", "d"),
-    "baseline": Look("Baseline", "#000000", "", "--"),
-}
-
-#: For rules of the user's own.
-OTHERS = ("#AA4499", "#44AA99", "#661100", "#6699CC", "#DDCC77")
+def look(rule: str) -> Look:
+    """The look of a rule; for a rule of the user's own, colour and marker follow from its name."""
+    if rule == BASELINE:
+        return Look(rule, "Baseline", *COLOURS[rule], "--")
+    label = AGGREGATORS[rule].label if rule in AGGREGATORS else rule
+    if rule in COLOURS:
+        return Look(rule, label, *COLOURS[rule])
+    colour, marker = divmod(crc32(rule.encode()), len(OTHER_MARKERS))
+    own = OTHER_COLOURS[colour % len(OTHER_COLOURS)], OTHER_MARKERS[marker]
+    return Look(rule, label, *own, "-.")
 
 
-def look(rule: str, place: int = 0) -> Look:
-    """The look of a rule; rules that are not ours take turns with a few further colours."""
-    return LOOKS.get(rule) or Look(rule, OTHERS[place % len(OTHERS)], "*", "-.")
+def looks(rules: Iterable[tuple[str, str]]) -> dict[tuple[str, str], Look]:
+    """The looks of rules with their options, in the order of a legend.
+
+    Our rules come first, then the user's own, then the baseline. Labels have the options only
+    where a rule occurs with several sets of them.
+    """
+    order = [rule for rule in COLOURS if rule != BASELINE]
+
+    def place(rule: str) -> int:
+        return order.index(rule) if rule in order else len(order) + (rule == BASELINE)
+
+    options: dict[str, list[str]] = {}
+    for rule, text in sorted(set(rules), key=lambda pair: (place(pair[0]), pair)):
+        options.setdefault(rule, []).append(text)
+    found = {}
+    for rule, several in options.items():
+        plain = look(rule)
+        for line, text in zip(cycle(LINES), several, strict=False):
+            name, label = f"{rule}:{text}", f"{plain.label} {text or 'default'}"
+            told = replace(plain, name=name, label=label, line=line)
+            found[rule, text] = told if len(several) > 1 else plain
+    return found
 
 
 #: The darkest background of a page that curves are drawn on, and how much they stand out from it.
@@ -92,6 +134,7 @@ def _channels(colour: str) -> tuple[float, float, float]:
 @contextmanager
 def pictures() -> Iterator[Any]:
     """Draw without a screen and in our style, leaving matplotlib as it was."""
+    import matplotlib as mpl
     from matplotlib import pyplot as plt
 
     style: dict[Any, Any] = {

@@ -1,0 +1,114 @@
+"""The parts that specs lead to, kept for specs that share them. Needs no torch."""
+
+from collections.abc import Hashable
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from bezoar import _parts
+from bezoar._errors import BezoarError
+from bezoar._seeds import Purpose, generator
+from bezoar.data import Dataset, Partition
+from bezoar.experiments._choice import Choice
+from bezoar.experiments._identity import identity
+from bezoar.experiments._spec import RunSpec, spec_of
+from bezoar.networks import Network
+from bezoar.store import StoredRun
+
+
+def part(choice: Choice) -> Any:
+    """The rule, attack, schedule or optimiser that was chosen."""
+    return _part(choice, _maker(choice))
+
+
+def network_of(spec: RunSpec) -> Network:
+    """The network of a spec, with its poisoned agents."""
+    return poisoned_network(spec.network, spec.poisoned)
+
+
+def poisoned_network(choice: Choice, poisoned: int | tuple[int, ...] | None) -> Network:
+    """A network with a word on who is poisoned.
+
+    Args:
+        choice: the network.
+        poisoned: how many agents, which sit where the network says; or which; or, if ``None``, as
+            the network says.
+    """
+    if isinstance(poisoned, int):
+        if choice.part is not None:
+            raise BezoarError(
+                f"poisoned: of a network that is given as an object, say which agents, such as "
+                f"[3]; found {poisoned}"
+            )
+        return _network(choice, _maker(choice), _stamps(choice), poisoned)
+    network = _network(choice, _maker(choice), _stamps(choice), None)
+    return network if poisoned is None else _poisoned(network, poisoned)
+
+
+def network_of_run(run: StoredRun) -> Network:
+    """The network that a finished run was trained on."""
+    return run.network or network_of(spec_of(run))
+
+
+def dataset_of(spec: RunSpec) -> Dataset:
+    """The data of a spec."""
+    return _dataset(spec.dataset, _maker(spec.dataset), _stamps(spec.dataset))
+
+
+def partition_of(spec: RunSpec, agents: int) -> Partition:
+    """Which agent holds which samples in a run of a spec."""
+    choice = spec.partition
+    return _partition(dataset_of(spec), choice, _maker(choice), agents, spec.seed)
+
+
+def run_key(spec: RunSpec) -> str:
+    """The name of a spec's run in a store; see :func:`bezoar.experiments._identity.identity`."""
+    return identity(spec, network_of(spec), dataset_of(spec))
+
+
+# What parts are made from may change while a process lives. So the maker of a part, and the state
+# of the files it reads, are told beside the choice.
+
+
+def _maker(choice: Choice) -> Any:
+    return None if choice.part is not None else _parts.maker(choice.kind, choice.name)
+
+
+def _stamps(choice: Choice) -> Hashable:
+    stamps = []
+    for option in choice.paths():
+        try:
+            found = Path(choice.options[option]).stat()
+            stamps.append((found.st_mtime_ns, found.st_size, found.st_ino))
+        except (OSError, TypeError):
+            pass  # reading it will say what is wrong
+    return tuple(stamps)
+
+
+@lru_cache(maxsize=1024)
+def _part(choice: Choice, maker: Any) -> Any:
+    return choice.make()
+
+
+@lru_cache(maxsize=128)
+def _network(choice: Choice, maker: Any, stamps: Hashable, poisoned: int | None) -> Network:
+    made: Network = choice.make() if poisoned is None else choice.make(poisoned=poisoned)
+    return made
+
+
+@lru_cache(maxsize=128)
+def _poisoned(network: Network, poisoned: tuple[int, ...]) -> Network:
+    return network.with_poisoned(poisoned)
+
+
+@lru_cache(maxsize=8)
+def _dataset(choice: Choice, maker: Any, stamps: Hashable) -> Dataset:
+    made: Dataset = choice.make()
+    return made
+
+
+@lru_cache(maxsize=32)
+def _partition(dataset: Dataset, choice: Choice, maker: Any, agents: int, seed: int) -> Partition:
+    rng = generator(seed, Purpose.PARTITION)
+    made: Partition = choice.make()(dataset.train_labels, dataset.classes, agents, rng)
+    return made

@@ -1,0 +1,78 @@
+"""The paper, reproduced.
+
+Here is what each of its figures trains, what it claims of them and how claims are judged, the
+theory beside real runs, and the pages that show all this. Whatever any user's runs could need, such
+as curves, tables and reports, is in :mod:`bezoar.report`.
+"""
+
+from bezoar.paper._claims import Claim, judge, verdict
+from bezoar.paper._contamination_study import (
+    ContaminationStudy,
+    LearningError,
+    block_network,
+    contamination_study,
+    learning_errors,
+)
+from bezoar.paper._criteria import MissingRunError
+from bezoar.paper._figure_claims import CLAIMS
+from bezoar.paper._figure_pages import TrainedFigure, write_figure
+from bezoar.paper._settings import (
+    MNIST_FIGURES,
+    NETWORK_TITLES,
+    PARTITION_TITLES,
+    RULES,
+    SETTINGS,
+    Place,
+    Setting,
+)
+from bezoar.paper._study_pages import write_contamination, write_theorems
+from bezoar.paper._theorem_study import (
+    OBJECTIVES,
+    THEOREM_RULES,
+    consensus_exponents,
+    theorem_networks,
+    theorem_study,
+)
+from bezoar.paper._theorems import TheoremCheck, reduced_mnist, verify
+from bezoar.paper._theory_pages import (
+    write_figure_9,
+    write_figure_10,
+    write_table_1,
+    write_table_2,
+)
+
+__all__ = [
+    "CLAIMS",
+    "MNIST_FIGURES",
+    "NETWORK_TITLES",
+    "OBJECTIVES",
+    "PARTITION_TITLES",
+    "RULES",
+    "SETTINGS",
+    "THEOREM_RULES",
+    "Claim",
+    "ContaminationStudy",
+    "LearningError",
+    "MissingRunError",
+    "Place",
+    "Setting",
+    "TheoremCheck",
+    "TrainedFigure",
+    "block_network",
+    "consensus_exponents",
+    "contamination_study",
+    "judge",
+    "learning_errors",
+    "reduced_mnist",
+    "theorem_networks",
+    "theorem_study",
+    "verdict",
+    "verify",
+    "write_contamination",
+    "write_figure",
+    "write_figure_9",
+    "write_figure_10",
+    "write_table_1",
+    "write_table_2",
+    "write_theorems",
+]

@@ -1,0 +1,268 @@
+import dataclasses
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from made_up_curves import METRICS, constant, curves
+
+from bezoar.paper import CLAIMS, SETTINGS, Claim, Place, judge, verdict
+from bezoar.paper._criteria import Ahead, Alike, Between, Drops, Rises, Settles
+from bezoar.report import Curve
+
+MARGINS = st.lists(st.floats(-1, 1), min_size=1, max_size=6)
+
+
+def seen(runs):
+    """Curves of one seed each, from finals or values by place."""
+    return {Place(*place): Curve(place[2], (constant(value),)) for place, value in runs.items()}
+
+
+def margin_of(criterion, runs):
+    """The margin of a criterion at one seed."""
+    [margin] = criterion.judge(seen(runs))[0]
+    return margin
+
+
+def numbers_of(criterion, runs):
+    """The numbers behind it."""
+    return {name: float(value) for name, [value] in criterion.judge(seen(runs))[1].items()}
+
+
+# The rule of verdicts.
+
+
+@pytest.mark.parametrize(
+    ("margins", "expected"),
+    [
+        ([0.02], "holds"),
+        ([-0.02], "does not hold"),
+        ([0.01], "undecided"),  # at the resolution, not above it
+        ([-0.01], "undecided"),
+        ([0.02, 0.5], "holds"),
+        ([0.5, 0.005], "undecided"),
+        ([0.5, -0.5], "undecided"),
+        ([-0.5, -0.02], "does not hold"),
+        ([0.5, math.nan], "undecided"),
+        ([-0.5, math.nan], "undecided"),
+        ([], "undecided"),
+    ],
+)
+def test_all_seeds_must_agree_beyond_the_resolution(margins, expected):
+    assert verdict(margins, 0.01) == expected
+
+
+@given(MARGINS, st.floats(0, 0.5), st.randoms(use_true_random=False))
+def test_a_verdict_does_not_depend_on_the_order_of_seeds(margins, resolution, random):
+    shuffled = list(margins)
+    random.shuffle(shuffled)
+    assert verdict(shuffled, resolution) == verdict(margins, resolution)
+
+
+@given(MARGINS, st.floats(0, 0.5))
+def test_the_opposite_claim_gets_the_opposite_verdict(margins, resolution):
+    opposite = {"holds": "does not hold", "does not hold": "holds", "undecided": "undecided"}
+    negated = verdict([-margin for margin in margins], resolution)
+    assert negated == opposite[verdict(margins, resolution)]
+
+
+@given(MARGINS, st.floats(-1, 1), st.floats(0, 0.5), st.floats(0, 0.5))
+def test_more_seeds_or_a_coarser_resolution_decide_no_more(margins, margin, resolution, further):
+    decided = verdict(margins, resolution)
+    assert verdict([*margins, margin], resolution) in (decided, "undecided")
+    assert verdict(margins, resolution + further) in (decided, "undecided")
+
+
+# The criteria.
+
+
+def test_ahead_is_the_lowest_leader_over_the_highest_other():
+    runs = {("fan", "iid", "ios"): 0.8, ("fan", "iid", "faba"): 0.7, ("fan", "iid", "rfa"): 0.65}
+    criterion = Ahead("fan", "iid", ("ios", "faba"), ("rfa",))
+    assert margin_of(criterion, runs) == pytest.approx(0.05)
+    assert numbers_of(criterion, runs) == {"IOS": 0.8, "FABA": 0.7, "RFA": 0.65}
+    near = dataclasses.replace(criterion, leaders=("rfa",), others=("ios", "faba"), by=-0.2)
+    assert margin_of(near, runs) == pytest.approx(0.05)
+
+
+def test_ahead_looks_at_the_end_alone():
+    rising = {"accuracy": np.linspace(0, 0.9, 6)}
+    runs = {("fan", "iid", "ios"): rising, ("fan", "iid", "rfa"): {"accuracy": 0.5}}
+    assert margin_of(Ahead("fan", "iid", ("ios",), ("rfa",)), runs) == pytest.approx(0.4)
+
+
+def test_drops_count_the_rules_that_lose_enough():
+    ends = {"ios": (0.9, 0.6), "faba": (0.9, 0.8), "rfa": (0.9, 0.95)}
+    runs = {("fan", "iid", rule): before for rule, (before, _) in ends.items()}
+    runs |= {("fan", "mild", rule): after for rule, (_, after) in ends.items()}
+    criterion = Drops(("fan", "iid"), ("fan", "mild"), tuple(ends))
+    assert margin_of(criterion, runs) == pytest.approx(-0.05)  # all must: the one that gained
+    two = dataclasses.replace(criterion, least=2, by=0.02)
+    assert margin_of(two, runs) == pytest.approx(0.08)
+    assert numbers_of(criterion, runs) == pytest.approx({"IOS": -0.3, "FABA": -0.1, "RFA": 0.05})
+
+
+@pytest.mark.parametrize(
+    ("values", "margin"),
+    [((1e-5, 1e-5), 1), ((1e-5, 1e-6), 0), ((1e-5, 1e-3), -1), ((1e-7, 1e-5), -1)],
+)
+def test_between_is_in_powers_of_ten_to_the_nearer_end(values, margin):
+    runs = dict(zip([("fan", "iid", "ios"), ("fan", "iid", "rfa")], values, strict=True))
+    criterion = Between("fan", "iid", ("ios", "rfa"), "consensus_error", 1e-6, 1e-4)
+    assert margin_of(criterion, runs) == pytest.approx(margin)
+
+
+def test_a_consensus_error_of_zero_is_far_below_every_order():
+    criterion = Between("fan", "iid", ("ios",), "consensus_error", 1e-6, 1e-4)
+    assert -1000 < margin_of(criterion, {("fan", "iid", "ios"): 0.0}) < -100
+
+
+def test_rises_needs_every_rule_every_step_and_every_measurement():
+    criterion = Rises("fan", ("iid", "mild", "by_class"), ("ios", "rfa"), "heterogeneity")
+    runs = {
+        ("fan", partition, rule): value
+        for rule in ("ios", "rfa")
+        for partition, value in (("iid", 0.1), ("mild", 1.0), ("by_class", 100.0))
+    }
+    assert margin_of(criterion, runs) == pytest.approx(1)
+    crossing = {"heterogeneity": np.array([1, 1, 1, 0.01, 1, 1])}
+    assert margin_of(criterion, runs | {("fan", "mild", "rfa"): crossing}) == pytest.approx(-1)
+    numbers = numbers_of(criterion, runs)
+    assert numbers.pop("smallest growth factor of all rules") == pytest.approx(10)
+    assert numbers == {"i.i.d.": 0.1, "mild non-i.i.d.": 1.0, "by class": 100.0}
+
+
+@pytest.mark.parametrize(("xi", "margin"), [(1, 0), (1.5, math.log10(1.5)), (27, -math.log10(3))])
+def test_alike_is_symmetric_in_the_ratio(xi, margin):
+    metrics = {"heterogeneity": xi, "disturbance": 3.0}
+    criterion = Alike("fan", "iid", ("ios",), ("heterogeneity", "disturbance"), 3.0)
+    assert margin_of(criterion, {("fan", "iid", "ios"): metrics}) == pytest.approx(margin)
+    turned = dataclasses.replace(criterion, metrics=("disturbance", "heterogeneity"))
+    assert margin_of(turned, {("fan", "iid", "ios"): metrics}) == pytest.approx(margin)
+
+
+@pytest.mark.parametrize(
+    ("curve", "growth"),
+    [([9, 1, 1, 3, 1, 1], 1 / 3), ([1, 1, 1, 1, 1, 1], 1), ([1, 2, 3, 4, 5, 6], 2)],
+)
+def test_settles_compares_the_halves(curve, growth):
+    criterion = Settles("fan", ("iid",), ("ios",), "disturbance", 1.5)
+    runs = {("fan", "iid", "ios"): {"disturbance": np.array(curve, dtype=float)}}
+    assert margin_of(criterion, runs) == pytest.approx(math.log10(1.5 / growth))
+    assert numbers_of(criterion, runs) == pytest.approx(
+        {"largest": max(curve), "largest growth factor": growth}
+    )
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.text)
+def test_not_a_number_decides_nothing(claim):
+    judged = judge(claim, curves(claim.figure, lambda place, seed: constant(math.nan)))
+    assert judged.verdict == "undecided"
+    assert judged.margins == ()
+
+
+# The paper's claims.
+
+
+def test_every_figure_has_claims_and_they_are_told_apart():
+    assert set(Counter(claim.figure for claim in CLAIMS)) == set(SETTINGS)
+    assert len({(claim.figure, claim.text) for claim in CLAIMS}) == len(CLAIMS)
+    for claim in CLAIMS:
+        assert claim.text.endswith(".")
+        assert claim.criterion.resolution > 0
+        assert claim.paper.startswith("Section ")
+
+
+def random_finals(rng, places):
+    """Finals that differ by network, by partition, by rule and by themselves, each more or less."""
+    effects = [
+        {value: rng.uniform(-1, 1, len(METRICS)) for value in set(values)}
+        for values in zip(*places, strict=True)
+    ]
+    *sizes, rest = rng.choice([0.01, 0.1, 1], 4)
+    centre = rng.uniform(-6, 0, len(METRICS))
+    finals = {}
+    for place in places:
+        parts = [s * e[value] for s, e, value in zip(sizes, effects, place, strict=True)]
+        powers = centre + sum(parts) + rest * rng.uniform(-1, 1, len(METRICS))
+        finals[place] = dict(zip(METRICS, 10**powers, strict=True))
+    return finals
+
+
+def between(one, other, share):
+    """Finals on the way from one to the other, geometrically."""
+    return {
+        place: {m: one[place][m] ** (1 - share) * other[place][m] ** share for m in METRICS}
+        for place in one
+    }
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.text)
+def test_every_claim_can_come_out_all_three_ways(claim):
+    """Otherwise it would claim nothing: search for runs that support it, and that refute it."""
+    rng = np.random.default_rng(0)
+    places = [place for place, _ in SETTINGS[claim.figure].runs()]
+    growth = rng.uniform(0.2, 3, (1000, 6))
+
+    def judged(finals, shape):
+        # Every curve has its final at the end; before that it is made larger or smaller.
+        factor = np.where(np.arange(6) < 5, shape, 1)
+        runs = {p: constant({m: finals[p][m] * factor for m in METRICS}) for p in places}
+        return judge(claim, {place: Curve(place.rule, (run,)) for place, run in runs.items()})
+
+    found = {}
+    for shape in growth:
+        finals = random_finals(rng, places)
+        found.setdefault(judged(finals, shape).verdict, (finals, shape))
+        if {"holds", "does not hold"} <= set(found):
+            break
+    assert {"holds", "does not hold"} <= set(found)
+    # On the way from support to refutation lies a place where nothing is decided.
+    low, high = 0.0, 1.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        finals = between(found["holds"][0], found["does not hold"][0], middle)
+        shape = found["holds"][1] ** (1 - middle) * found["does not hold"][1] ** middle
+        outcome = judged(finals, shape).verdict
+        if outcome == "undecided":
+            return
+        low, high = (middle, high) if outcome == "holds" else (low, middle)
+    pytest.fail("no undecided outcome found")
+
+
+def test_a_claim_is_judged_by_every_seed_it_depends_on():
+    claim = Claim("fig7", "IOS leads.", Ahead("fan", "iid", ("ios",), ("faba",)))
+
+    def make(place, seed):
+        return constant({"accuracy": 0.5 + 0.1 * seed * (place.rule == "ios")})
+
+    judged = judge(claim, curves("fig7", make, seeds=3))
+    assert judged.margins == pytest.approx((0.0, 0.1, 0.2))
+    assert judged.verdict == "undecided"
+    assert judged.measured == "Final accuracy: IOS 0.500…0.700, FABA 0.500."
+
+
+def test_where_nothing_is_random_one_seed_stands_for_all():
+    by_class = Claim("fig7", "IOS leads.", Ahead("fan", "by_class", ("ios",), ("faba",)))
+    made = curves("fig7", lambda place, seed: constant({"accuracy": 0.5}), seeds=3)
+    assert len(judge(by_class, made).margins) == 1
+    both = Claim("fig7", "", Drops(("fan", "iid"), ("fan", "by_class"), ("ios",)))
+    assert len(judge(both, made).margins) == 3
+
+
+def test_a_missing_run_is_named_and_decides_nothing():
+    claim = Claim("fig7", "IOS leads.", Ahead("fan", "iid", ("ios",), ("faba",)))
+    made = curves("fig7", lambda place, seed: constant(0.5))
+    judged = judge(claim, {place: made[place] for place in made if place.rule != "faba"})
+    assert judged.verdict == "undecided"
+    assert judged.measured == "Not judged: the run of faba on fan (iid) is missing."
+    assert judge(claim, {}).verdict == "undecided"
+
+
+def test_a_shortened_run_is_said_to_be_one():
+    made = curves("fig1", lambda place, seed: constant(0.5))
+    for claim in (claim for claim in CLAIMS if claim.figure == "fig1"):
+        assert judge(claim, made, 500).text == claim.text
+        assert judge(claim, made, 40).text.endswith("; judged after 40 of 500 iterations.")

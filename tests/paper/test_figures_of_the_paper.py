@@ -1,0 +1,336 @@
+"""The paper's figures: what is drawn, written beside them, and kept as data."""
+
+import csv
+import io
+import zlib
+from itertools import combinations
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from made_up_curves import METRICS, MadeUp
+from matplotlib import pyplot as plt
+
+from bezoar import networks, paper, report
+from bezoar.paper import SETTINGS, Place
+from bezoar.paper._figure_pages import data_text
+from bezoar.paper._figures import partitions_figure
+from bezoar.paper._texts import alternative, caption
+from bezoar.report import Curve, Page, Panel, _figures
+
+LABELS = [report.look(rule).label for rule in SETTINGS["fig2"].rules] + ["Baseline"]
+ALL = list(SETTINGS)
+
+
+def made_up(place, spec):
+    """A run with values that depend on what it is, so that none can stand for another."""
+    rng = np.random.default_rng(zlib.crc32(repr((place, spec.seed)).encode()))
+    count = 1 + spec.iterations // spec.every
+    metrics = {name: rng.uniform(0.01, 1, count) for name in METRICS}
+    metrics["consensus_error"][0] = 0  # all start at the same place
+    metrics["poison_share"][0] = np.nan  # there was no exchange yet
+    if place.rule == "baseline":
+        metrics["disturbance"][:] = np.nan
+    return MadeUp(np.arange(count) * spec.every, metrics, f"{rng.integers(2**60):032x}")
+
+
+def reproduced(name, seeds=1, quick=True, iterations=None):
+    setting = SETTINGS[name].shortened(quick, iterations)
+    specs = setting.runs(seeds)
+    runs = [made_up(place, spec) for place, spec in specs]
+    return paper.TrainedFigure(name, setting, specs, runs, f"bezoar reproduce {name}")
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """The figures as they are when they are saved, once a figure, laid out."""
+    seen = []
+
+    def save(figure, path):
+        if path.suffix == ".png":
+            figure.canvas.draw()
+            seen.append(_look_at(figure))
+
+    monkeypatch.setattr(_figures, "_save", save)
+    return seen
+
+
+def _look_at(figure):
+    """Plots by title and label, the legend's names, the texts' boxes in pixels."""
+    renderer = figure.canvas.get_renderer()
+    texts = [
+        text
+        for text in figure.findobj(mpl.text.Text)
+        if text.get_visible() and text.get_text().strip() and text.get_alpha() != 0
+    ]
+    # The numbers in a network's agents lie on each other on purpose where agents do.
+    numbers = {text for axes in figure.axes for text in axes.texts if text.get_text().isdigit()}
+    boxes = [
+        (text.get_text(), text.get_window_extent(renderer))
+        for text in texts
+        if text not in numbers and _is_shown(text, figure)
+    ]
+    legends = [*figure.legends, *(a.get_legend() for a in figure.axes if a.get_legend())]
+    return {
+        "axes": [
+            {
+                "title": axes.get_title(),
+                "ylabel": axes.get_ylabel(),
+                "yscale": axes.get_yscale(),
+                "xlim": axes.get_xlim(),
+                "ylim": axes.get_ylim(),
+                "lines": [np.asarray(line.get_ydata()) for line in axes.lines],
+                "bands": len([c for c in axes.collections if _is_band(c)]),
+                "ranges": [
+                    (c.get_paths()[0].vertices[:, 1].min(), c.get_paths()[0].vertices[:, 1].max())
+                    for c in axes.collections
+                    if _is_band(c)
+                ],
+            }
+            for axes in figure.axes
+        ],
+        "legend": [text.get_text() for legend in legends for text in legend.get_texts()],
+        "title": figure.get_suptitle(),
+        "boxes": boxes,
+        "frame": figure.bbox,
+    }
+
+
+def _is_band(collection):
+    return isinstance(collection, mpl.collections.FillBetweenPolyCollection)
+
+
+def _is_shown(text, figure):
+    """Ticks that are outside of their axis keep texts that are never drawn."""
+    for axes in figure.axes:
+        for axis in (axes.xaxis, axes.yaxis):
+            for minor in (False, True):
+                ticks = axis.get_minor_ticks() if minor else axis.get_major_ticks()
+                for tick in ticks:
+                    if text in (tick.label1, tick.label2):
+                        low, high = sorted(axis.get_view_interval())
+                        return low <= tick.get_loc() <= high
+    return True
+
+
+@pytest.mark.parametrize("name", ["fig2", "fig5"])
+def test_a_column_a_partition_with_accuracy_above_and_consensus_error_below(drawn, tmp_path, name):
+    paper.write_figure(tmp_path, reproduced(name))
+    [figure] = drawn
+    network, *above = figure["axes"][:4]
+    _, *below = figure["axes"][4:]
+    assert network["title"] == {"fig2": "Two-castle", "fig5": "Line"}[name]
+    assert [axes["title"] for axes in above] == ["i.i.d.", "mild non-i.i.d.", "by class"]
+    assert above[0]["ylabel"].startswith("test accuracy")
+    assert below[0]["ylabel"] == "consensus error"
+    assert {axes["yscale"] for axes in above} == {"linear"}
+    assert {axes["yscale"] for axes in below} == {"log"}
+    for row in (above, below):
+        assert len({axes["ylim"] for axes in row}) == 1
+        assert all(len(axes["lines"]) == 9 for axes in row)
+    assert len({axes["xlim"] for axes in (*above, *below)}) == 1
+    assert figure["legend"] == LABELS
+
+
+def test_curves_are_those_of_the_runs(drawn, tmp_path):
+    made = reproduced("fig7")
+    paper.write_figure(tmp_path, made)
+    for place, axes in enumerate(drawn[0]["axes"][1:4]):
+        for line, run in zip(axes["lines"], made.runs[9 * place : 9 * place + 9], strict=True):
+            assert np.array_equal(line, run["accuracy"])
+
+
+def test_several_seeds_are_drawn_as_mean_and_range(drawn, tmp_path):
+    made = reproduced("fig2", seeds=3)
+    paper.write_figure(tmp_path, made)
+    assert [axes["bands"] for axes in drawn[0]["axes"]] == [0, 9, 9, 0] * 2
+    first = [
+        run
+        for run, (place, _) in zip(made.runs, made.specs, strict=True)
+        if place == made.specs[0][0]
+    ]
+    assert len(first) == 3
+    expected = np.mean([run["accuracy"] for run in first], axis=0)
+    assert np.allclose(drawn[0]["axes"][1]["lines"][0], expected)
+
+
+def test_a_band_is_as_wide_as_its_runs():
+    runs = [MadeUp(np.arange(2), {"accuracy": np.array(v)}) for v in ([0.0, 1], [1, 1], [2, 4])]
+    curve = Curve("ios", tuple(runs))
+    low, high = curve.limits("accuracy")
+    mean = curve.mean("accuracy")
+    assert (mean.tolist(), low.tolist(), high.tolist()) == ([1, 2], [0, 1], [2, 4])
+
+
+def test_figure_1_has_a_row_a_network(drawn, tmp_path):
+    paper.write_figure(tmp_path, reproduced("fig1"))
+    axes = drawn[0]["axes"]
+    assert [axes[place]["title"] for place in (0, 3)] == ["Two-castle", "Fan"]
+    assert [axes[place]["yscale"] for place in (1, 2, 4, 5)] == ["linear", "log"] * 2
+    assert drawn[0]["legend"] == [*LABELS[:6], "Baseline"]
+
+
+@pytest.mark.parametrize("seeds", [1, 2])
+def test_figure_4_shows_one_rule_and_the_range_of_all(drawn, tmp_path, seeds):
+    made = reproduced("fig4", seeds)
+    paper.write_figure(tmp_path, made)
+    plots = drawn[0]["axes"][1:]
+    assert [axes["title"] for axes in plots] == ["i.i.d.", "mild non-i.i.d.", "by class"]
+    for axes, partition in zip(plots, ("iid", "mild", "by_class"), strict=True):
+        assert (axes["yscale"], len(axes["lines"]), len(axes["ranges"])) == ("log", 2, 2)
+        runs = [
+            run
+            for place, curve in made.curves.items()
+            for run in curve.runs
+            if place.partition == partition and place.rule != "baseline"
+        ]
+        for metric, line, (low, high) in zip(
+            ("heterogeneity", "disturbance"), axes["lines"], axes["ranges"], strict=True
+        ):
+            mean = made.curves[Place("two_castle", partition, "weighted_mean")].mean(metric)
+            assert np.allclose(line, mean)
+            assert low == pytest.approx(np.min([run[metric] for run in runs]))
+            assert high == pytest.approx(np.max([run[metric] for run in runs]))
+    assert drawn[0]["legend"][0] == "heterogeneity ξ, WeiMean"
+
+
+def test_figure_10_draws_the_three_networks(drawn, tmp_path):
+    summary = paper.write_figure_10(tmp_path / "fig10", "bezoar reproduce fig10")
+    titles = [axes["title"] for axes in drawn[0]["axes"]]
+    assert titles == ["(a) Two-castle", "(b) Line", "(c) Fan"]
+    [table] = summary.tables
+    assert table.rows[0] == (
+        "Two-castle", "40", "4", "yes", "1/10", "1/9", "0.2192", "0.2222", "0.1111",
+    )  # fmt: skip
+    assert [row[3] for row in table.rows] == ["yes", "no", "yes"]
+
+
+@pytest.mark.parametrize(
+    ("name", "quick"), [*((name, True) for name in ALL), ("fig2", False), ("fig10", False)]
+)
+def test_no_texts_overlap_and_none_is_cut_off(drawn, tmp_path, name, quick):
+    if name == "fig10":
+        paper.write_figure_10(tmp_path / "fig10", "")
+    else:
+        paper.write_figure(tmp_path, reproduced(name, quick=quick))
+    [figure] = drawn
+    assert len(figure["boxes"]) > 3
+    for (text, box), (other, against) in combinations(figure["boxes"], 2):
+        assert not box.overlaps(against), (text, other)
+    frame = figure["frame"]
+    for text, box in figure["boxes"]:
+        assert frame.x0 <= box.x0, text
+        assert box.x1 <= frame.x1, text
+        assert frame.y0 <= box.y0, text
+        assert box.y1 <= frame.y1, text
+
+
+def test_a_shortened_figure_says_so_everywhere(drawn, tmp_path):
+    summary = paper.write_figure(tmp_path, reproduced("fig2"))
+    told = "40 iterations instead of 1,000"
+    assert drawn[0]["title"].startswith(told)
+    assert told in summary.caption
+    assert told in summary.images[0].alt
+    assert all("after 40 of 1,000 iterations" in claim.text for claim in summary.claims)
+    full = paper.write_figure(tmp_path, reproduced("fig2", quick=False))
+    assert drawn[1]["title"] == ""
+    assert "instead" not in full.model_dump_json()
+
+
+@pytest.mark.parametrize("name", ["fig1", "fig2", "fig4"])
+def test_a_figure_is_a_folder_of_files_and_a_summary(tmp_path, name):
+    made = reproduced(name, seeds=2)
+    folder = tmp_path / name
+    summary = paper.write_figure(folder, made)
+    files = {f"{name}.png", f"{name}.pdf", f"{name}.csv", "summary.json"}
+    assert {path.name for path in folder.iterdir()} == files
+    assert {image.file for image in summary.images} | set(summary.data) == files - {"summary.json"}
+    assert Page.load(folder).model_dump() == summary.model_dump()
+    assert plt.imread(folder / f"{name}.png").std() > 0.01
+    pdf = (folder / f"{name}.pdf").read_bytes()
+    assert pdf.startswith(b"%PDF-")
+    assert pdf.rstrip().endswith(b"%%EOF")
+    # Of no store, all are missing.
+    assert set(Page.load(folder).missing) == {run.key for run in made.runs}
+    assert plt.get_fignums() == []
+    if name == "fig4":  # the same runs give the same bytes
+        paper.write_figure(tmp_path / "again", made)
+        for path in folder.iterdir():
+            assert path.read_bytes() == (tmp_path / "again" / path.name).read_bytes(), path.name
+
+
+def test_the_data_is_every_run_to_the_last_digit():
+    made = reproduced("fig2", seeds=2)
+    rows = list(csv.DictReader(io.StringIO(data_text(made))))
+    assert list(rows[0]) == [
+        "figure", "network", "partition", "rule", "seed", "iteration", *METRICS,
+    ]  # fmt: skip
+    points = [
+        (where, spec, iteration, point, run)
+        for (where, spec), run in zip(made.specs, made.runs, strict=True)
+        for point, iteration in enumerate(run.iterations)
+    ]
+    assert len(rows) == len(points) == 11 * (2 * 2 + 1) * 9
+    for row, (where, spec, iteration, point, run) in zip(rows, points, strict=True):
+        assert (row["figure"], row["network"]) == ("fig2", "two_castle")
+        assert row["partition"] == str(spec.partition)
+        assert (row["rule"], row["seed"]) == (where.rule, str(spec.seed))
+        assert row["iteration"] == str(iteration)
+        for metric in METRICS:
+            value = float(row[metric]) if row[metric] else np.nan
+            assert np.array_equal(value, run[metric][point], equal_nan=True)
+
+
+def test_tables_tell_where_the_curves_end(drawn, tmp_path):
+    made = reproduced("fig5", seeds=2)
+    accuracy, consensus, single = paper.write_figure(tmp_path, made).tables
+    assert accuracy.columns == ("rule", "i.i.d.", "mild non-i.i.d.", "by class")
+    assert [row[0] for row in accuracy.rows] == LABELS
+    curve = made.curves[made.specs[0][0]]
+    low, high = (f"{limit[-1]:.4f}" for limit in curve.limits("accuracy"))
+    assert accuracy.rows[0][1] == f"{curve.mean('accuracy')[-1]:.4f} ({low}…{high})"
+    [by_class] = made.curves["line", "by_class", "faba"].runs
+    assert accuracy.rows[2][3] == f"{by_class['accuracy'][-1]:.4f}"
+    assert single.rows[2][3] == (
+        f"{by_class['accuracy_mean'][-1]:.4f} / {by_class['accuracy_worst'][-1]:.4f}"
+    )
+    assert len(consensus.rows) == 9
+
+
+def test_captions_tell_of_seeds_and_of_single_agents(tmp_path):
+    def told(name, seeds):
+        made = reproduced(name, seeds)
+        return caption(name, made.setting, made.curves)
+
+    assert "Nothing here is random" in told("fig1", 3)
+    assert "The partitions are those of seed 0." in told("fig2", 1)
+    three = told("fig2", 3)
+    assert "Lines are means over 3 seeds" in three
+    assert "By class nothing is random: one run stands for every seed." in three
+    assert "hides what single agents have: by class, the worst agent's own model" in (
+        told("fig5", 1)
+    )
+    assert "single agents" not in told("fig7", 1)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_alternatives_have_the_numbers(name):
+    made = reproduced(name)
+    text = alternative(name, made.setting, made.curves)
+    metric = "heterogeneity" if name == "fig4" else "accuracy"
+    form = ".2g" if name == "fig4" else ".3f"
+    rules = made.setting.rules
+    for network in made.setting.networks:
+        for partition in made.setting.partitions:
+            ends = [made.curves[network, partition, rule].mean(metric)[-1] for rule in rules]
+            assert f"between {min(ends):{form}} (" in text
+            assert f"and {max(ends):{form}} (" in text
+    assert 100 < len(text) < 1200
+
+
+def test_a_rules_look_is_the_same_in_every_figure(drawn, tmp_path):
+    place, spec = SETTINGS["fig2"].runs()[0]
+    panels = [Panel("x", (Curve("ios", (made_up(place, spec),)),), networks.fan())]
+    partitions_figure(tmp_path / "a", "Fan", panels)
+    report.panels_figure(tmp_path / "b.png", panels)
+    assert drawn[0]["legend"] == drawn[1]["legend"] == ["IOS"]
