@@ -47,9 +47,9 @@ def test_files_the_readme_links_to_exist():
 
 
 def test_the_example_spec():
-    from bezoar.experiments import RunSpec
+    from bezoar.experiments import RunSpec, read_toml
 
-    spec = RunSpec.read(RunSpec.read_file(ROOT / "examples" / "run.toml"))
+    spec = RunSpec.read(read_toml(ROOT / "examples" / "run.toml"))
     assert spec.aggregator.options == {"mixing": "equal"}
 
 

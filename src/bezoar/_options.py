@@ -210,9 +210,15 @@ def _expected(item: ErrorDetails) -> str:
     limits = {"ge": "at least {}", "gt": "more than {}", "le": "at most {}", "lt": "less than {}"}
     for name, words in limits.items():
         if name in item.get("ctx", {}):
-            return f"a number of {words.format(item['ctx'][name])}"
+            return f"a number of {words.format(item['ctx'][name])}{_place(item)}"
     message = item["msg"].removeprefix("Input should be ")
-    return _WORDS.get(item["type"], message)
+    return _WORDS.get(item["type"], message) + _place(item)
+
+
+def _place(item: ErrorDetails) -> str:
+    """Which item of a list is wrong."""
+    places = [place for place in item["loc"] if isinstance(place, int)]
+    return f" as item {places[-1] + 1}" if places and item["type"] != "missing" else ""
 
 
 def options_text(given: Mapping[str, Any]) -> bytes:

@@ -104,13 +104,21 @@ def maker(kind: str, name: str) -> Maker:
 
 def check_made(kind: str, name: str, made: Any) -> Any:
     """The part that a maker returned, if it is one of its kind."""
-    base = getattr(_room(kind), KINDS[kind].base)
-    if not isinstance(made, base):
+    if not is_part(kind, made):
         raise BezoarError(
-            f"{kind} {name}: expected a bezoar.{KINDS[kind].room}.{base.__name__}, found "
-            f"{type(made).__name__}"
+            f"{kind} {name}: expected a {base_name(kind)}, found {type(made).__name__}"
         )
     return made
+
+
+def is_part(kind: str, found: Any) -> bool:
+    """Whether something is a part of a kind."""
+    return isinstance(found, getattr(_room(kind), KINDS[kind].base))
+
+
+def base_name(kind: str) -> str:
+    """The class that every part of a kind is an instance of, as users import it."""
+    return f"bezoar.{KINDS[kind].room}.{KINDS[kind].base}"
 
 
 def name_of(kind: str, part: Any) -> str | None:
@@ -152,14 +160,14 @@ def source_of(kind: str, name: str) -> str | None:
         ) from None
 
 
-def split_own(text: str) -> tuple[str, str]:
+def split_own(kind: str, text: str) -> tuple[str, str]:
     """A choice as it is typed, cut into its name and its options.
 
     ``"dirichlet:alpha=1"`` has the options ``"alpha=1"``; so has ``"mine.py:Parts:alpha=1"``.
     """
     name, _, rest = text.partition(":")
     attribute, _, more = rest.partition(":")
-    if attribute.strip().isidentifier() and "=" not in attribute:
+    if attribute.strip().isidentifier() and name.strip() not in parts_of(kind):
         return f"{name.strip()}:{attribute.strip()}", more
     return name.strip(), rest
 

@@ -32,7 +32,7 @@ def test_json_is_the_same_twice_and_with_any_number_of_workers():
     assert documents[0] == documents[1] == documents[2]
     [run] = documents[0]["runs"]
     assert run["iterations"] == [0, 1, 2]
-    assert run["spec"]["network"] == "fan"
+    assert run["spec"]["network"] == {"name": "fan", "agents": 10, "poisoned": 1}
     assert run["metrics"]["poison_share"][0] is None  # not a number before the first exchange
     first, second = (text.partition('"seconds"')[0] for text in texts[:2])
     assert first == second
@@ -63,7 +63,11 @@ def test_run_reads_a_spec_and_options_replace_its_fields(tmp_path):
     result = inside("run", spec, "--seed", "5", "--json")
     assert result.exit_code == 0, result.output
     found = json.loads(result.stdout)["runs"][0]["spec"]
-    assert (found["network"], found["aggregator"], found["seed"]) == ("line", "median", 5)
+    assert (found["network"]["name"], found["aggregator"]["name"], found["seed"]) == (
+        "line",
+        "median",
+        5,
+    )
 
 
 @pytest.mark.parametrize(
@@ -79,7 +83,7 @@ def test_run_reads_a_spec_and_options_replace_its_fields(tmp_path):
         (["--network", "two_castle:agents=7"], "agents: two castles need an even number"),
         (["--poisoned", "many"], "poisoned: expected a number of agents"),
         (["--poisoned", "12,"], "poisoned: agent 12 is not in the network; allowed: 0 … 9"),
-        (["--dtype", "float16"], "dtype: 'float16' is not known; allowed: float64, float32"),
+        (["--dtype", "float16"], "dtype: expected 'float32' or 'float64', found 'float16'"),
         (["--aggregator", "trimmed_mean:estimate=2", "--network", "line"], "agent 0 of the line"),
         (["--plot", "/proc/none/picture.png"], "plot: cannot make the folder /proc/none"),
         (["--plot", "picture.jpeg2"], "plot: expected a name that ends in .png, .pdf, .svg"),
@@ -111,7 +115,7 @@ def test_list_knows_everything():
         "trimmed_mean",
     ]
     assert all(entry["summary"] for entries in everything.values() for entry in entries)
-    assert "estimate=true" in inside("list", "aggregators").stdout
+    assert "estimate=exact" in inside("list", "aggregators").stdout
     message = "kind: 'aggregator' is not known; allowed: aggregators, "
     assert message in str(inside("list", "aggregator").exception)
 

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from bezoar import BezoarError
 from bezoar.cli._main import app
-from bezoar.experiments import Store, _sweep, spec_of
+from bezoar.experiments import Store, _prepare, spec_of
 from bezoar.paper import CLAIMS, MNIST_FIGURES, SETTINGS
 from bezoar.report import Page
 
@@ -122,10 +122,10 @@ def test_the_command_ends_with_the_claims_counted_and_the_report(results):
 def test_a_second_time_nothing_is_trained_and_nothing_changes(results, monkeypatch):
     out, _ = results
 
-    def train_group(*arguments):
+    def train(*arguments):
         pytest.fail("trained again")
 
-    monkeypatch.setattr(_sweep, "train_group", train_group)
+    monkeypatch.setattr(_prepare, "train", train)
     before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
     result = succeeded("fig4", "fig1", "--iterations", 2, "--seeds", 2, "--out", out)
     assert "nothing new to compute" in result.stderr
@@ -151,16 +151,14 @@ def test_quick_is_short_and_says_so(tmp_path):
 
 
 def test_a_figure_with_failed_runs_is_not_drawn_but_others_are(tmp_path, monkeypatch):
-    from bezoar.experiments import _sweep_plan
-
-    check = _sweep_plan.check
+    prepare = _prepare.prepare
 
     def refuse(spec):
         if spec.network.name == "line" and spec.aggregator.name == "faba":
             raise BezoarError("aggregator: FABA is on strike")
-        check(spec)
+        return prepare(spec)
 
-    monkeypatch.setattr(_sweep_plan, "check", refuse)
+    monkeypatch.setattr(_prepare, "prepare", refuse)
     result = reproduce("fig5", "fig7", "table2", "--iterations", 1, "--out", tmp_path)
     assert result.exit_code == 1
     assert "aggregator: FABA is on strike" in result.stderr

@@ -67,7 +67,7 @@ def test_filters(store):
     def seen(*conditions):
         options = [word for condition in conditions for word in ("--where", condition)]
         documents = json.loads(bezoar("runs", store.path, "--json", *options).output)
-        return {(d["spec"]["network"], d["spec"]["seed"]) for d in documents}
+        return {(d["spec"]["network"]["name"], d["spec"]["seed"]) for d in documents}
 
     assert seen("aggregator=ios", "network=fan") == {("fan", 0), ("fan", 1)}
     assert seen("seed=0", "network=fan", "network=line") == {("fan", 0), ("line", 0)}

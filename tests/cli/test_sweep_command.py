@@ -85,7 +85,7 @@ def test_json_for_machines(spec, tmp_path):
     result = inside(spec, "--store", tmp_path / "s", "--json", "--workers", 1)
     found = json.loads(result.stdout)
     assert [run["key"] for run in found["runs"]] == plan["groups"][0]["runs"]
-    assert found["runs"][0]["spec"]["aggregator"] == "ios"
+    assert found["runs"][0]["spec"]["aggregator"]["name"] == "ios"
     assert set(found["runs"][0]["final"]) == {"accuracy", "consensus_error"}
     assert found["new"] == 8
 
@@ -111,7 +111,7 @@ def test_failures_are_listed_with_their_specs_and_the_exit_code_tells(spec, tmp_
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (("iterations = 4", "iteratons = 4"), "iteratons: no such field; allowed: iterations, "),
+        (("iterations = 4", "iteratons = 4"), "no field 'iteratons'; allowed: iterations, "),
         (('["ios"', '["iso"'), "aggregator: 'iso' is not known; allowed: ios, "),
         (("every = 2", "every = [2, 0]"), "every: expected"),
         (("threshold", "treshold"), "no option 'treshold'; allowed: threshold"),

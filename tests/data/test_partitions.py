@@ -116,7 +116,7 @@ def test_by_class_refuses_an_agent_without_samples():
 
 @pytest.mark.parametrize("alpha", [0, -1, float("nan"), float("inf"), "many"])
 def test_a_wrong_alpha_is_refused(alpha):
-    with pytest.raises(BezoarError, match="alpha: expected a positive number, found"):
+    with pytest.raises(BezoarError, match=r"alpha: expected a .*number.*, found"):
         data.partition("dirichlet", alpha=alpha)
 
 

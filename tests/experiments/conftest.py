@@ -1,11 +1,11 @@
 """What tests of sweeps start from."""
 
 import pytest
-from sweep_runs import contents
+from sweep_runs import contents, sweep
 from sweep_server import some_digits
 
 from bezoar import data
-from bezoar.experiments import Store, _sweep, sweep
+from bezoar.experiments import Store, _sweep
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def expected(tmp_path):
 
     def make(wanted):
         other = Store(tmp_path / "expected")
-        assert not sweep(wanted, other, workers=1).failures
+        assert not sweep(wanted, other).failures
         return contents(other)
 
     return make

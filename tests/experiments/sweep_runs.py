@@ -1,6 +1,7 @@
 """Sweeps that take milliseconds, and what to compare of them."""
 
-from bezoar.experiments import Watch, expand
+from bezoar import experiments
+from bezoar.experiments import Watch, expand, threads
 
 FIELDS = {
     "dataset": "some_digits",
@@ -15,17 +16,23 @@ def specs(**fields):
     return expand(FIELDS | {"aggregator": ["ios", "faba", "mean"]} | fields)
 
 
+def sweep(wanted, store, watch=None, checkpoint_seconds=30.0):
+    """A sweep with one thread: trainings as small as these have no work for more."""
+    with threads(1) as executor:
+        return experiments.sweep(wanted, store, executor, watch, checkpoint_seconds)
+
+
 class Notes(Watch):
     """Remembers everything."""
 
     def __init__(self):
         self.trained, self.began_at, self.failed, self.messages = [], [], [], []
 
-    def began(self, group, iteration):
-        self.trained.append(list(group.keys))
+    def began(self, keys, specs, iteration):
+        self.trained.append(list(keys))
         self.began_at.append(iteration)
 
-    def ended(self, group, failed):
+    def ended(self, keys, failed):
         self.failed.append(failed)
 
     def said(self, message):

@@ -10,13 +10,14 @@ import signal
 import subprocess
 import sys
 import traceback
+from importlib import import_module
 from pathlib import Path
 from tempfile import gettempdir
 
 import numpy as np
 
 from bezoar import _files, data
-from bezoar.experiments import Store, Watch, _sweep, expand
+from bezoar.experiments import Store, Watch, _sweep, expand, threads, versions
 
 #: Where a process may be made to die: before or after a file is moved to its place, at anything
 #: that is done to the disk, or in the middle of a file.
@@ -97,6 +98,8 @@ def register_digits():
 def serve():
     """Fork a process for every order."""
     register_digits()
+    import_module("bezoar.experiments._prepare")  # with torch, so that forked processes need not
+    versions()  # of the source that was imported, whatever becomes of it while the server runs
     assert len(os.listdir("/proc/self/task")) == 1, "a process with threads must not be forked"
     print("ready", flush=True)
     for line in sys.stdin:
@@ -116,13 +119,10 @@ def work(order):
         _sweep.WORTH = 0
         _sweep.PATIENCE = 0.05
         specs = [spec for fields in order["documents"] for spec in expand(fields)]
-        swept = _sweep.sweep(
-            specs,
-            Store(order["store"]),
-            workers=1,
-            watch=Log(order["log"], **order.get("death", {})),
-            checkpoint_seconds=order.get("checkpoint_seconds", 0.0),
-        )
+        watch = Log(order["log"], **order.get("death", {}))
+        seconds = order.get("checkpoint_seconds", 0.0)
+        with threads(1) as executor:
+            swept = _sweep.sweep(specs, Store(order["store"]), executor, watch, seconds)
         if "results" in order:
             results = [getattr(run, "key", None) for run in swept.runs]
             Path(order["results"]).write_text(json.dumps(results))
@@ -148,34 +148,35 @@ class Log(Watch):
         self._left = after
         self._calls, self._skip, self._late = calls, skip, late
 
-    def began(self, group, iteration):
-        self._write("began", group, iteration)
-        self._arm_after_the_last(group, iteration)
+    def began(self, keys, specs, iteration):
+        self._last = specs[0].iterations
+        self._write("began", keys, iteration)
+        self._arm_after_the_last(iteration)
 
-    def advanced(self, group, iteration, metrics):
-        self._write("advanced", group, iteration)
+    def advanced(self, keys, iteration, metrics):
+        self._write("advanced", keys, iteration)
         if self._left:
             self._left -= 1
             if self._left == 0:
                 self._left = None
                 self._arm()
-        self._arm_after_the_last(group, iteration)
+        self._arm_after_the_last(iteration)
 
-    def ended(self, group, failed):
-        self._write("failed" if failed else "ended", group, 0)
+    def ended(self, keys, failed):
+        self._write("failed" if failed else "ended", keys, 0)
 
     def said(self, message):
         self._add({"event": "said", "message": message})
 
-    def _write(self, event, group, iteration):
-        self._add({"event": event, "keys": list(group.keys), "iteration": iteration})
+    def _write(self, event, keys, iteration):
+        self._add({"event": event, "keys": list(keys), "iteration": iteration})
 
     def _add(self, document):
         document["process"] = os.getpid()
         os.write(self._file, (json.dumps(document) + "\n").encode())
 
-    def _arm_after_the_last(self, group, iteration):
-        if self._left == 0 and iteration == group.specs[0].iterations:
+    def _arm_after_the_last(self, iteration):
+        if self._left == 0 and iteration == self._last:
             self._left = None
             self._arm()
 

@@ -87,7 +87,7 @@ def test_equal_values_written_differently_are_one_run():
             "partition": [
                 "dirichlet:alpha=1",
                 {"name": "dirichlet", "alpha": 1.0},
-                Choice(name="dirichlet", options={"alpha": 1.0}),
+                Choice("partition", "dirichlet", {"alpha": 1.0}),
             ],
             "poisoned": [[2, 1], [1, 2], [1, 1, 2]],
         }
@@ -127,7 +127,7 @@ def test_lists_by_nature_are_swept_when_they_hold_a_list():
         ("accuracy", "test_loss")
     ]
     named = expand({"network": {"name": "fan", "poisoned": [3, 4]}})
-    assert [spec.network.options for spec in named] == [{"poisoned": [3, 4]}]
+    assert [spec.network.options["poisoned"] for spec in named] == [[3, 4]]
 
 
 def test_python_may_give_ranges_and_tuples():
@@ -174,11 +174,11 @@ def test_a_sweep_from_a_file(tmp_path):
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"seeds": [1, 2]}, "^seeds: no such field; allowed: seed, "),
-        ({"groups": [{}]}, "^groups: no such field; allowed: group, "),
+        ({"seeds": [1, 2]}, "^no field 'seeds'; allowed: seed, "),
+        ({"groups": [{}]}, "^no field 'groups'; allowed: group, "),
         ({"seed": []}, "^seed: expected at least one value, found an empty list$"),
-        ({"seed": [[1, 2]]}, r"^seed: expected a valid integer, found \[1, 2\]"),
-        ({"seed": [0, -1]}, "^seed: expected greater than or equal to 0, found -1$"),
+        ({"seed": [[1, 2]]}, r"^seed: expected an integer, found \[1, 2\]"),
+        ({"seed": [0, -1]}, "^seed: expected a number of at least 0, found -1$"),
         ({"aggregator": ["ios", "iso"]}, "^aggregator: 'iso' is not known; allowed: ios, "),
         (
             {"aggregator": {"name": "ios", "mixng": [1, 2]}},
@@ -186,7 +186,7 @@ def test_a_sweep_from_a_file(tmp_path):
         ),
         (
             {"partition": {"name": "dirichlet", "alpha": [1, -1]}},
-            "^partition dirichlet: alpha: expected a positive number, found -1$",
+            "^partition dirichlet: alpha: expected a number of more than 0.*, found -1$",
         ),
         (
             {"partition": {"name": "dirichlet", "alpha": []}},
@@ -195,8 +195,8 @@ def test_a_sweep_from_a_file(tmp_path):
         ({"group": []}, r"^group: expected blocks of fields, as in \[\[group\]\]; found \[\]$"),
         ({"group": {"seed": 1}}, "^group: expected blocks of fields"),
         ({"group": [1]}, "^group: expected blocks of fields"),
-        ({"group": [{"seed": 1}, {"sede": 2}]}, "^group 2: sede: no such field; allowed: seed, "),
-        ({"group": [{"group": [{}]}]}, "^group 1: group: no such field"),
+        ({"group": [{"seed": 1}, {"sede": 2}]}, "^group 2: no field 'sede'; allowed: seed, "),
+        ({"group": [{"group": [{}]}]}, "^group 1: no field 'group'; allowed: "),
         (
             {"seed": range(1000), "iterations": range(1000)},
             "^sweep: 1,000,000 combinations found; allowed: at most 100,000$",

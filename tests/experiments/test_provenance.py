@@ -39,7 +39,7 @@ def test_what_is_told():
     assert found["trained_with"] == ["a", "b"]
     assert found["versions"]["bezoar"] == __version__
     assert found["versions"]["python"] == platform.python_version()
-    assert set(found["versions"]) == {"bezoar", "python", "numpy", "torch"}
+    assert set(found["versions"]) == {"bezoar", "source", "python", "numpy", "torch"}
     assert found["machine"]["cores"] >= 1
     assert found["machine"]["processor"]
 

@@ -1,4 +1,5 @@
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import torch
@@ -7,8 +8,16 @@ from hypothesis import strategies as st
 from sweep_server import some_digits
 
 from bezoar import data
-from bezoar.experiments import RunSpec, _running, network_of, run, run_all
-from bezoar.experiments._running import plan
+from bezoar.experiments import RunSpec, _made, network_of, prepare, run, run_all
+from bezoar.experiments._plan import together
+
+
+def runs_of(keys, sizes):
+    """As much of prepared runs as deciding about their company takes."""
+    return [
+        SimpleNamespace(together=key, cost=SimpleNamespace(bytes=size))
+        for key, size in zip(keys, sizes, strict=True)
+    ]
 
 
 @given(
@@ -18,7 +27,7 @@ from bezoar.experiments._running import plan
 )
 def test_a_plan_keeps_every_run_and_its_bounds(runs, memory, most):
     keys, sizes = [key for key, _ in runs], [size for _, size in runs]
-    groups = plan(keys, sizes, memory, most)
+    groups = together(runs_of(keys, sizes), memory, most)
     assert sorted(place for group in groups for place in group) == list(range(len(runs)))
     for group in groups:
         assert len({keys[place] for place in group}) == 1
@@ -30,10 +39,11 @@ def test_a_plan_keeps_every_run_and_its_bounds(runs, memory, most):
 
 @given(count=st.integers(1, 400), most=st.integers(1, 130))
 def test_what_is_too_much_for_one_group_is_split_evenly(count, most):
-    lengths = [len(group) for group in plan(["same"] * count, [1] * count, 10**9, most)]
+    runs = runs_of(["same"] * count, [1] * count)
+    lengths = [len(group) for group in together(runs, 10**9, most)]
     assert len(lengths) == -(-count // most)
     assert max(lengths) - min(lengths) < len(lengths)
-    assert plan([], []) == []
+    assert together([]) == []
 
 
 def small(**fields):
@@ -69,9 +79,24 @@ def test_the_same_bits_whatever_networks_are_still_known(monkeypatch):
         for network in ("fan", "line", "two_castle")
     ]
     expected = run_all(specs, workers=1)
-    monkeypatch.setattr(_running, "_network", _running._network.__wrapped__)
+    monkeypatch.setattr(_made, "_network", _made._network.__wrapped__)
     for history, other in zip(run_all(specs, workers=1), expected, strict=True):
         assert history.models.numpy().tobytes() == other.models.numpy().tobytes()
+
+
+def test_the_partition_is_that_of_the_data_that_was_read(tmp_path):
+    """Also if its file is changed before the training begins."""
+    path = tmp_path / "data.npz"
+
+    def write(samples):
+        x, y = np.arange(2.0 * samples).reshape(samples, 2), np.arange(samples) % 2
+        np.savez(path, x_train=x, y_train=y, x_test=x, y_test=y)
+
+    write(samples=30)
+    run = prepare(small(dataset=str(path), network="ring:agents=4"))
+    write(samples=8)
+    assert sorted(run.partition().order) == list(range(30))
+    assert sorted(prepare(run.spec).partition().order) == list(range(8))
 
 
 def test_a_network_file_is_read_again_when_it_was_changed(tmp_path):

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from test_grid import documents, written
 
+from bezoar._options import default_options
 from bezoar._parts import parts_of
-from bezoar.experiments import CHOICES, RunSpec
+from bezoar.experiments import CHOICES, RunSpec, option_text
 from bezoar.experiments._schema import sweep_schema
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -27,17 +28,23 @@ def test_every_field_and_every_choice_is_described():
         assert all(len(field["description"]) > 10 for field in properties.values())
     for field in CHOICES:
         forms = schema["definitions"][field]["anyOf"]
-        assert forms[0]["enum"] == list(known()[field])
-        assert {form["title"] for form in forms if "title" in form} == set(known()[field])
+        assert forms[0]["enum"] == list(parts_of(field))
+        assert {form["title"] for form in forms if "title" in form} == set(parts_of(field))
         assert all(form["description"] for form in forms)
 
 
 def test_every_example_can_be_read():
     for field in CHOICES:
         _, text, *_ = sweep_schema()["definitions"][field]["anyOf"]
-        assert text["examples"]
+        has_options = any(default_options(make) for make in parts_of(field).values())
+        assert bool(text["examples"]) == has_options
         for example in text["examples"]:
-            assert str(getattr(RunSpec.read({field: example}), field)) == example
+            name, _, rest = example.partition(":")
+            option, _, value = rest.partition("=")
+            choice = getattr(RunSpec.read({field: example}), field)
+            assert choice.name == name
+            assert option_text(choice.options[option]) == value
+            assert str(choice) == name  # the examples are the defaults
 
 
 @given(documents(), documents())
@@ -59,6 +66,8 @@ def test_the_examples_fit(validator, path):
         {"network": {"name": ["fan", "ring"], "agents": [10, 20]}},
         {"network": {"name": "from_file", "path": "office.graphml"}},
         {"aggregator": ["ios:keep_own=true", {"name": "ios", "estimate": ["max", 2]}]},
+        {"aggregator": "rules.py:Own"},
+        {"dataset": "samples.npz"},
         {"poisoned": [3, 4]},
         {"poisoned": [[], [3, 4], 2]},
         {"metrics": ["accuracy"]},

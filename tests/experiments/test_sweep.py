@@ -2,18 +2,32 @@
 
 import pytest
 import torch
-from sweep_runs import Notes, specs
+from sweep_runs import Notes, contents, specs, sweep
 
-from bezoar import training
-from bezoar.experiments import StoredRun, _sweep, make_plan, run_all, run_key, sweep
+from bezoar import experiments, training
+from bezoar.experiments import (
+    Store,
+    StoredRun,
+    _plan,
+    make_plan,
+    network_of,
+    network_of_run,
+    run_all,
+    run_key,
+    spec_of,
+    threads,
+)
 
 pytestmark = pytest.mark.usefixtures("quick")
 
 
 def test_every_run_is_in_the_store_as_if_trained_without_one(store):
     wanted = [*specs(), *specs(network="ring:agents=5", seed=3), specs()[1]]
-    swept = sweep(wanted, store, workers=1)
-    assert [run.spec for run in swept.runs] == wanted
+    swept = sweep(wanted, store)
+    assert [spec_of(run) for run in swept.runs] == wanted
+    assert [network_of_run(run).fingerprint for run in swept.runs] == [
+        network_of(spec).fingerprint for spec in wanted
+    ]
     assert len(store.finished_keys()) == 6
     histories = run_all(specs(), workers=2)
     for run, history in zip(swept.runs, histories, strict=False):
@@ -24,10 +38,19 @@ def test_every_run_is_in_the_store_as_if_trained_without_one(store):
     assert others == [run_key(spec) for spec in specs()[1:]]
 
 
+def test_the_same_bits_whoever_executes(store, tmp_path):
+    sweep(specs(), store)
+    default, three = Store(tmp_path / "default"), Store(tmp_path / "three")
+    experiments.sweep(specs(), default)
+    with threads(3) as executor:
+        experiments.sweep(specs(), str(three.path), executor)
+    assert contents(default) == contents(three) == contents(store)
+
+
 def test_nothing_is_computed_twice(store):
-    sweep(specs()[:2], store, workers=1)
+    sweep(specs()[:2], store)
     notes = Notes()
-    swept = sweep(specs(), store, watch=notes, workers=1)
+    swept = sweep(specs(), store, watch=notes)
     assert notes.trained == [[run_key(specs()[2])]]
     assert (len(swept.plan.finished), swept.plan.new) == (2, 1)
     notes = Notes()
@@ -40,6 +63,7 @@ def test_a_plan_tells_what_there_is_to_do_and_writes_nothing(store):
     plan = make_plan([*specs(), *specs(seed=1), *impossible], store)
     assert [len(group) for group in plan.groups] == [3, 3]
     assert plan.new == 6
+    assert plan.keys == [*map(run_key, [*specs(), *specs(seed=1)]), None]
     assert [failure.spec for failure in plan.refused] == impossible
     assert plan.seconds(workers=1) > 0
     assert not store.path.exists()
@@ -49,11 +73,11 @@ def test_a_plan_tells_what_there_is_to_do_and_writes_nothing(store):
 
 def test_the_plan_does_not_depend_on_what_is_finished(store, monkeypatch):
     """Otherwise a sweep that was stopped would group the rest in another way."""
-    monkeypatch.setattr(_sweep.train_group.__globals__["plan"], "__defaults__", (None, 2))
+    monkeypatch.setattr(_plan.together, "__defaults__", (None, 2))
     wanted = specs(aggregator=["ios", "faba", "mean", "median"])
     keys = [run_key(spec) for spec in wanted]
     assert [list(group) for group in make_plan(wanted, store).groups] == [keys[:2], keys[2:]]
-    sweep(wanted[:1], store, workers=1)
+    sweep(wanted[:1], store)
     assert [list(group) for group in make_plan(wanted, store).groups] == [keys[1:2], keys[2:]]
 
 
@@ -70,24 +94,24 @@ def test_the_operations_of_a_training(digits):
 
 def test_a_run_that_diverges_is_a_result(store):
     wanted = specs(schedule="constant:scale=1e38", aggregator="mean")
-    [run] = sweep(wanted, store, workers=1).runs
+    [run] = sweep(wanted, store).runs
     assert isinstance(run, StoredRun)
     assert run.diverged
 
 
 def test_no_iterations(store):
-    [run] = sweep(specs(aggregator="mean", iterations=0), store, workers=1).runs
+    [run] = sweep(specs(aggregator="mean", iterations=0), store).runs
     assert run.iterations.tolist() == [0]
 
 
 def test_kept_models_are_the_final_ones(store):
-    [run] = sweep(specs(aggregator="mean", keep_models=True), store, workers=1).runs
+    [run] = sweep(specs(aggregator="mean", keep_models=True), store).runs
     [history] = run_all(specs(aggregator="mean"), workers=1)
     assert torch.equal(run.models(), history.models)
 
 
 def test_a_hundred_runs_know_their_places(store):
     wanted = specs(aggregator="mean", weight_decay=[k / 100 for k in range(100)], iterations=1)
-    swept = sweep(wanted, store, workers=1)
-    assert [run.spec for run in swept.runs] == wanted
+    swept = sweep(wanted, store)
+    assert [spec_of(run) for run in swept.runs] == wanted
     assert [len(group) for group in swept.plan.groups] == [100]

@@ -5,11 +5,24 @@ import json
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
-from sweep_runs import Notes, contents, specs
+from sweep_runs import FIELDS, Notes, contents, specs, sweep
+from test_one_name import FILES, RULE, write_files
 
 from bezoar import BezoarError, aggregators
-from bezoar.experiments import Failure, StoreError, _groups, _stored_run, make_plan, run_key, sweep
+from bezoar.experiments import (
+    Failure,
+    StoreError,
+    expand,
+    make_plan,
+    network_of,
+    network_of_run,
+    run_key,
+    spec_of,
+    versions,
+)
+from bezoar.store import _groups, _stored_run
 from bezoar.training import _checkpoint
 
 pytestmark = pytest.mark.usefixtures("quick")
@@ -29,9 +42,9 @@ def test_what_cannot_be_is_reported_and_the_others_are_done(store):
         *specs(aggregator="ios", poisoned=[[12]]),
     ]
     good = specs()
-    swept = sweep([*bad, *good], store, workers=1)
+    swept = sweep([*bad, *good], store)
     assert [failure.spec for failure in swept.failures] == bad
-    assert [run.spec for run in swept.finished] == good
+    assert [spec_of(run) for run in swept.finished] == good
     assert swept.runs[: len(bad)] == swept.failures
     reasons = [failure.reason for failure in swept.failures]
     for reason, part in zip(
@@ -86,9 +99,9 @@ def test_a_run_that_fails_does_not_stop_the_others(store, fragile, error, reason
     fragile(error)
     wanted = specs(aggregator=["ios", "fragile", "mean"])
     notes = Notes()
-    swept = sweep(wanted, store, watch=notes, workers=1)
+    swept = sweep(wanted, store, watch=notes)
     assert swept.failures == [Failure(wanted[1], reason)]
-    assert [run.spec for run in swept.finished] == [wanted[0], wanted[2]]
+    assert [spec_of(run) for run in swept.finished] == [wanted[0], wanted[2]]
     assert [len(keys) for keys in notes.trained] == [3, 1, 1, 1]
     assert notes.messages == ["3 runs failed together; trying each alone"]
     assert notes.failed == [True, False, True, False]
@@ -100,16 +113,16 @@ def test_runs_that_failed_together_are_not_tried_together_again(store, fragile):
     wanted = specs(aggregator=["ios", "fragile", "mean"])
 
     class Impatient(Notes):
-        def began(self, group, iteration):
-            super().began(group, iteration)
+        def began(self, keys, specs, iteration):
+            super().began(keys, specs, iteration)
             if len(self.trained) == 3:
                 raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        sweep(wanted, store, watch=Impatient(), workers=1)
+        sweep(wanted, store, watch=Impatient())
     assert len(store.finished_keys()) == 1
     notes = Notes()
-    swept = sweep(wanted, store, watch=notes, workers=1)
+    swept = sweep(wanted, store, watch=notes)
     assert [len(keys) for keys in notes.trained] == [1, 1]
     assert [failure.reason for failure in swept.failures] == ["RuntimeError: no"]
 
@@ -145,19 +158,19 @@ def test_a_full_disk_stops_the_sweep_and_loses_nothing(
     with monkeypatch.context() as patch:
         fails_at(patch, module, name, call)
         with pytest.raises(StoreError, match=r"No space left on device; free some space there"):
-            sweep(wanted, store, 1, checkpoint_seconds=0)
+            sweep(wanted, store, checkpoint_seconds=0)
     assert len(store.finished_keys()) == finished
     for run in store.runs():
         run.verify()
     notes = Notes()
-    sweep(wanted, store, 1, notes)
+    sweep(wanted, store, notes)
     assert notes.messages == []  # what was kept is whole
     assert contents(store) == expected(wanted)
     assert list(store.staging_folder.iterdir()) == list(store.groups_folder.iterdir()) == []
 
 
 def test_a_store_that_can_only_be_read(store, monkeypatch):
-    sweep(specs()[:2], store, workers=1)
+    sweep(specs()[:2], store)
 
     def read_only(*_, **__):
         raise OSError(errno.EROFS, "Read-only file system")
@@ -166,18 +179,18 @@ def test_a_store_that_can_only_be_read(store, monkeypatch):
         monkeypatch.setattr(module, name, read_only)
     monkeypatch.setattr(Path, "mkdir", read_only)
     with pytest.raises(StoreError, match="Read-only file system; choose a store that can be writ"):
-        sweep(specs(), store, workers=1)
-    assert len(sweep(specs()[:2], store, workers=1).finished) == 2  # nothing to write
+        sweep(specs(), store)
+    assert len(sweep(specs()[:2], store).finished) == 2  # nothing to write
 
 
 def test_a_truncated_run_is_set_aside_and_computed_again(store, expected):
     wanted = specs()
-    sweep(wanted, store, workers=1)
+    sweep(wanted, store)
     path = store.runs_folder / run_key(wanted[1]) / "metrics.parquet"
     path.write_bytes(path.read_bytes()[:100])
     assert make_plan(wanted, store).broken == {run_key(wanted[1])}
     notes = Notes()
-    swept = sweep(wanted, store, 1, notes)
+    swept = sweep(wanted, store, notes)
     assert notes.trained == [[run_key(wanted[1])]]
     assert f"run {run_key(wanted[1])} was damaged: set aside in" in notes.messages[0]
     swept.runs[1].verify()
@@ -185,21 +198,53 @@ def test_a_truncated_run_is_set_aside_and_computed_again(store, expected):
     assert left.keys() <= expected(wanted).keys()
 
 
-def test_a_network_file_that_is_changed_in_training_is_not_taken_for_the_new_one(store, tmp_path):
-    path = tmp_path / "network.graphml"
-    shutil.copy(OFFICE, path)
-    wanted = specs(network=f"from_file:path={path}", aggregator=["mean", "ios"], poisoned=[[2]])
+def change_files(folder):
+    """Another rule, another network and other data in the files of a run."""
+    (folder / "rule.py").write_text(RULE.replace("own[..., 0] = 1", "own[..., 1] = 1"))
+    (folder / "net.edges").write_text("0 1\n1 2\n")
+    arrays = np.load(folder / "data.npz")
+    np.savez(folder / "data.npz", **{name: arrays[name][:6] for name in arrays})
 
-    class Editor(Notes):
-        def advanced(self, group, iteration, metrics):
-            path.write_bytes(path.read_bytes() + b"\n")
 
-    swept = sweep(wanted, store, 1, Editor())
-    assert {failure.reason for failure in swept.failures} == {
-        "network: its file was changed while the run was trained"
-    }
-    assert store.finished_keys() == []
-    assert len(sweep(wanted, store, 1).finished) == 2
+@pytest.mark.parametrize("event", ["planned", "began", "advanced", "ended"])
+def test_runs_whose_files_are_changed_are_not_taken_for_the_new_ones(
+    store, tmp_path, expected, event
+):
+    """A run is what was read when it was planned: it has the name and the numbers of that."""
+    write_files(tmp_path)
+    fields = FIELDS | FILES | {"aggregator": ["mean", FILES["aggregator"]], "poisoned": [0]}
+    wanted = expand(fields, tmp_path)
+    old, network = expected(wanted), network_of(wanted[0])
+    editor = Notes()
+    setattr(editor, event, lambda *_, **__: change_files(tmp_path))
+    swept = sweep(wanted, store, editor)
+    assert contents(store) == old
+    assert {network_of_run(run).fingerprint for run in swept.finished} == {network.fingerprint}
+    notes = Notes()
+    again = sweep(wanted, store, notes)
+    assert notes.trained == [[run_key(spec) for spec in wanted]]
+    assert {run.key for run in again.finished}.isdisjoint(run.key for run in swept.finished)
+
+
+def test_a_group_whose_files_were_changed_after_it_was_interrupted_starts_over(
+    store, tmp_path, expected
+):
+    write_files(tmp_path)
+    fields = FIELDS | FILES | {"aggregator": ["mean", FILES["aggregator"]], "poisoned": [0]}
+    wanted = expand(fields, tmp_path)
+
+    class Interrupted(Notes):
+        def advanced(self, keys, iteration, metrics):
+            if iteration == 3:
+                raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        sweep(wanted, store, Interrupted(), checkpoint_seconds=0)
+    change_files(tmp_path)
+    notes = Notes()
+    sweep(wanted, store, notes)
+    assert (notes.trained, notes.began_at) == ([[run_key(spec) for spec in wanted]], [0])
+    assert contents(store) == expected(wanted)
 
 
 def test_two_names_of_one_network_file(store, tmp_path):
@@ -209,28 +254,30 @@ def test_two_names_of_one_network_file(store, tmp_path):
         for path in paths
         for spec in specs(network=f"from_file:path={path}", aggregator="mean", poisoned=[[2]])
     ]
-    one, two = sweep(wanted, store, workers=1).runs
+    one, two = sweep(wanted, store).runs
     assert one.key == two.key
 
 
 def test_what_others_left_of_finished_groups_is_cleared(store):
     """A sweep died after its last run was saved, before it could remove the group's folder."""
-    sweep(specs(), store, workers=1)
-    group = _groups.Group.of(store, [(run_key(spec), spec) for spec in specs()])
-    group.write()
-    sweep(specs(), store, workers=1)
+    sweep(specs(), store)
+    keys, documents = zip(*((run_key(spec), spec.document()) for spec in specs()), strict=True)
+    store.group(keys, documents, versions()).write()
+    assert len(store.begun_groups()) == 1
+    sweep(specs(), store)
     assert list(store.groups_folder.iterdir()) == []
 
 
 def test_groups_of_other_versions_are_left_alone(store):
     for name, content in (
-        ("a", {"format": 99, "apart": False, "specs": []}),
+        ("a", {"format": 99, "apart": False, "keys": [], "specs": []}),
         ("b", {"format": 1, "apart": False, "specs": [{"network": "fan"}]}),
+        ("e", {"format": 2, "apart": False, "keys": ["0"], "specs": [{"network": "fan"}]}),
         ("c", "nonsense"),
     ):
         folder = store.groups_folder / name
         folder.mkdir(parents=True)
         (folder / "group.json").write_text(json.dumps(content))
     (store.groups_folder / "d").mkdir()
-    assert _groups.begun_groups(store) == []
-    assert len(sweep(specs(), store, workers=1).finished) == 3
+    assert store.begun_groups() == []
+    assert len(sweep(specs(), store).finished) == 3

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from sweep_runs import Notes, contents, specs
+from sweep_runs import Notes, contents, specs, sweep
 
 from bezoar import aggregators, attacks, data, networks, training
-from bezoar.experiments import Store, _groups, _sweep, run_key, sweep
+from bezoar.experiments import Store, _sweep, run_key
 
 pytestmark = pytest.mark.usefixtures("quick")
 
@@ -17,16 +17,16 @@ class InterruptedWatch(Notes):
         super().__init__()
         self.at = at
 
-    def advanced(self, group, iteration, metrics):
+    def advanced(self, keys, iteration, metrics):
         if iteration == self.at:
             raise KeyboardInterrupt
 
 
 def test_interrupted_it_goes_on_from_its_last_checkpoint(store, expected):
     with pytest.raises(KeyboardInterrupt):
-        sweep(specs(), store, 1, InterruptedWatch(3), checkpoint_seconds=0)
+        sweep(specs(), store, InterruptedWatch(3), checkpoint_seconds=0)
     notes = Notes()
-    swept = sweep(specs(), store, 1, notes, checkpoint_seconds=0)
+    swept = sweep(specs(), store, notes, checkpoint_seconds=0)
     assert notes.began_at == [3]
     assert contents(store) == expected(specs())
     assert swept.runs[0].provenance["resumed_after"] == 3
@@ -36,9 +36,9 @@ def test_interrupted_it_goes_on_from_its_last_checkpoint(store, expected):
 def test_an_interrupted_group_keeps_its_company(store, expected):
     """One run of it is asked for now, with another: it comes with the bits it would have had."""
     with pytest.raises(KeyboardInterrupt):
-        sweep(specs(), store, 1, InterruptedWatch(3), checkpoint_seconds=0)
+        sweep(specs(), store, InterruptedWatch(3), checkpoint_seconds=0)
     notes = Notes()
-    sweep(specs(aggregator=["median", "faba"]), store, 1, notes)
+    sweep(specs(aggregator=["median", "faba"]), store, notes)
     begun, *rest = notes.trained
     assert begun == [run_key(spec) for spec in specs()]
     assert rest == [[run_key(specs(aggregator="median")[0])]]
@@ -48,25 +48,25 @@ def test_an_interrupted_group_keeps_its_company(store, expected):
 def kept(monkeypatch):
     """Counts the checkpoints that are written."""
     written = []
-    keep = _groups.Group.keep
+    save = training.Checkpoint.save
     monkeypatch.setattr(
-        _groups.Group,
-        "keep",
-        lambda group, checkpoint: written.append(checkpoint.iteration) or keep(group, checkpoint),
+        training.Checkpoint,
+        "save",
+        lambda checkpoint, path: written.append(checkpoint.iteration) or save(checkpoint, path),
     )
     return written
 
 
 def test_checkpoints_are_written_when_they_are_worth_it(store, tmp_path, monkeypatch):
     written = kept(monkeypatch)
-    sweep(specs(), store, 1, checkpoint_seconds=1000)
+    sweep(specs(), store, checkpoint_seconds=1000)
     assert written == [6]
     written.clear()
-    sweep(specs(), Store(tmp_path / "second"), 1, checkpoint_seconds=0)
+    sweep(specs(), Store(tmp_path / "second"), checkpoint_seconds=0)
     assert written == [1, 2, 3, 4, 5, 6]
     written.clear()
     monkeypatch.setattr(_sweep, "WORTH", 10**9)
-    sweep(specs(), Store(tmp_path / "third"), 1, checkpoint_seconds=0)
+    sweep(specs(), Store(tmp_path / "third"), checkpoint_seconds=0)
     assert written == [1, 6]
 
 
@@ -89,11 +89,11 @@ def other_training(path, whole):
 )
 def test_a_checkpoint_that_cannot_be_used_is_left_aside(store, expected, spoil, message):
     with pytest.raises(KeyboardInterrupt):
-        sweep(specs(), store, 1, InterruptedWatch(3), checkpoint_seconds=0)
-    [path] = store.groups_folder.glob(f"*/{_groups.CHECKPOINT_FILE}")
+        sweep(specs(), store, InterruptedWatch(3), checkpoint_seconds=0)
+    [path] = store.groups_folder.glob("*/checkpoint.safetensors")
     spoil(path, path.read_bytes())
     notes = Notes()
-    sweep(specs(), store, 1, notes, checkpoint_seconds=0)
+    sweep(specs(), store, notes, checkpoint_seconds=0)
     [said] = notes.messages
     assert message in said
     assert said.endswith("its 3 runs start over")
@@ -103,9 +103,9 @@ def test_a_checkpoint_that_cannot_be_used_is_left_aside(store, expected, spoil, 
 
 def test_the_same_specs_in_another_order_go_on_in_the_order_they_were_begun(store, expected):
     with pytest.raises(KeyboardInterrupt):
-        sweep(specs(), store, 1, InterruptedWatch(2), checkpoint_seconds=0)
+        sweep(specs(), store, InterruptedWatch(2), checkpoint_seconds=0)
     notes = Notes()
-    sweep(specs()[::-1], store, 1, notes)
+    sweep(specs()[::-1], store, notes)
     assert notes.trained == [[run_key(spec) for spec in specs()]]
     assert notes.began_at == [2]
     assert contents(store) == expected(specs())

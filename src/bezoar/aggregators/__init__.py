@@ -1,4 +1,9 @@
-"""Aggregators: how an agent turns the models it has after the exchange into its next one."""
+"""Aggregators: how an agent turns the models it has after the exchange into its next one.
+
+Here belong the rules, one module a rule, each written from the seat of one agent, and what a rule
+may ask about its neighbourhood. How rules are applied everywhere at once is the affair of
+:mod:`bezoar.exchange`.
+"""
 
 from typing import Any
 

@@ -1,4 +1,8 @@
-"""Attacks: what poisoned agents do to their labels and to their messages."""
+"""Attacks: what poisoned agents do to their labels and to their messages.
+
+Here belongs one class an attack, which says what it is given to know and returns labels or
+messages. When it is asked is the affair of :mod:`bezoar.training`.
+"""
 
 from typing import Any
 

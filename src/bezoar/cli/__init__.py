@@ -1,4 +1,8 @@
-"""The command line: it reads options, calls the library, and prints the pages it gives."""
+"""The command line.
+
+Here belongs a thin shell: options are read, the other rooms are called, and what they return is
+printed, as tables and pages for people or as JSON for machines. Nothing is computed or laid out.
+"""
 
 from bezoar.cli._main import main
 

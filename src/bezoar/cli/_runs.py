@@ -1,6 +1,6 @@
 """``bezoar runs``: what is in a store."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +36,8 @@ def list_runs(path: Path, conditions: Sequence[str], export: Path | None, json: 
     wanted = read_conditions(conditions)
     store = Store.find(path)
     problems: list[BezoarError] = []
-    found = [run for run in store.runs(problems.append) if matches(spec_of(run), wanted)]
-    runs = _undamaged(sorted(found, key=_order), problems)
+    readable = _readable(store.runs(problems.append), problems)
+    runs = sorted((run for run in readable if matches(spec_of(run), wanted)), key=_order)
     if export:
         export_runs(runs, export)
     if json:
@@ -79,16 +79,17 @@ def remove_garbage(path: Path, outdated: bool, dry_run: bool, json: bool) -> Non
     console.print(f"{count(len(removals), 'folder')} {verb}, {total}")
 
 
-def _undamaged(runs: Sequence[StoredRun], problems: list[BezoarError]) -> list[StoredRun]:
-    """The runs whose files are undamaged; the problems of the others are added to the list."""
-    sound = []
+def _readable(runs: Iterable[StoredRun], problems: list[BezoarError]) -> list[StoredRun]:
+    """The runs that are whole and whose specs can be read; what is wrong with others is noted."""
+    found = []
     for run in runs:
         try:
             run.verify()
-            sound.append(run)
+            spec_of(run)
+            found.append(run)
         except BezoarError as error:
             problems.append(error)
-    return sound
+    return found
 
 
 def _order(run: StoredRun) -> tuple[Any, ...]:

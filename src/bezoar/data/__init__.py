@@ -1,4 +1,8 @@
-"""Datasets, and partitions of them over agents."""
+"""Data: datasets, and partitions of them over agents.
+
+Here belongs what samples there are and which agent holds them: datasets by name and from files,
+how they are read safely, and the ways to divide them. Nothing here needs torch.
+"""
 
 from collections.abc import Callable
 from typing import Any

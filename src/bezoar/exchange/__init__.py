@@ -1,4 +1,8 @@
-"""Exchange: rules applied at every agent at once, or at one agent to what it received."""
+"""Exchange: rules applied at all agents of all runs at once, or at one agent.
+
+Here belongs how rules are computed: inner products, gathered neighbourhoods, sorted coordinates,
+and which of these ways costs least. What a rule is belongs to :mod:`bezoar.aggregators`.
+"""
 
 from bezoar.exchange._exchange import Exchange, exchange_once, is_dense
 from bezoar.exchange._one_agent import aggregate_at

@@ -2,22 +2,15 @@
 
 Here belong specs (typed documents, however they are spelled, with one name each), grids of them,
 planning which are trained together, sweeps into a store, and who executes them. What trains is
-imported when it is first needed: reading specs and looking at finished runs takes no torch.
+imported when it is first needed: looking at finished runs takes no torch.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from bezoar.experiments._choice import Choice, option_text, read_choice
 from bezoar.experiments._grid import LISTS, expand, read_sweep
 from bezoar.experiments._identity import versions
-from bezoar.experiments._made import (
-    dataset_of,
-    network_of,
-    network_of_run,
-    partition_of,
-    poisoned_network,
-    run_key,
-)
 from bezoar.experiments._plan import Failure, Plan, make_plan
 from bezoar.experiments._provenance import provenance
 from bezoar.experiments._running import Progress, part_of, run, run_all
@@ -41,6 +34,14 @@ from bezoar.store import (
 )
 
 if TYPE_CHECKING:
+    from bezoar.experiments._made import (
+        dataset_of,
+        network_of,
+        network_of_run,
+        partition_of,
+        poisoned_network,
+        run_key,
+    )
     from bezoar.experiments._prepare import (
         Prepared,
         Report,
@@ -48,8 +49,14 @@ if TYPE_CHECKING:
         train,
     )
 
-#: What needs torch, and is imported when it is first asked for.
-_TRAINING = ("Prepared", "Report", "prepare", "train")
+#: What needs torch or networkx is imported when it is first asked for.
+_HOMES = {
+    "_made": (
+        *("dataset_of", "network_of", "network_of_run", "partition_of", "poisoned_network"),
+        "run_key",
+    ),
+    "_prepare": ("Prepared", "Report", "prepare", "train"),
+}
 
 __all__ = [
     "CHOICES",
@@ -103,8 +110,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _TRAINING:
-        from bezoar.experiments import _prepare
-
-        return getattr(_prepare, name)
+    for home, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(f"bezoar.experiments.{home}"), name)
     raise AttributeError(f"module 'bezoar.experiments' has no attribute {name!r}")

@@ -40,30 +40,20 @@ class Choice:
         name: a registered name, or ``package.module:Name`` or ``path/to/file.py:Name``.
         options: every option, as a document holds it.
         part: the part itself, where it was given as an object that has no name.
+        text: as it is typed, without options at their defaults.
     """
 
     kind: str
     name: str
     options: Mapping[str, Any] = field(default_factory=dict)
     part: Any = None
+    text: str = field(default="", compare=False)
 
     def __hash__(self) -> int:
         return hash((self.kind, self.name, _hashable(self.options), id(self.part)))
 
     def __str__(self) -> str:
-        """As it is typed: options at their defaults are left out."""
-        told = self.changed()
-        options = ",".join(f"{option}={option_text(value)}" for option, value in told.items())
-        return f"{self.name}:{options}" if options else self.name
-
-    def changed(self) -> dict[str, Any]:
-        """The options that are not at their defaults; all of a part that is not known here."""
-        try:
-            defaults = default_options(_parts.maker(self.kind, self.name))
-        except BezoarError:
-            defaults = {}
-        missing = object()
-        return {o: v for o, v in self.options.items() if defaults.get(o, missing) != v}
+        return self.text or _typed(self.name, self.options)
 
     def document(self) -> str | dict[str, Any]:
         """As a document holds it, every option written out."""
@@ -112,7 +102,9 @@ def read_choice(kind: str, found: Any, folder: Path | None = None) -> Choice:
         BezoarError: with what was found and what is allowed.
     """
     if isinstance(found, Choice):
-        return found
+        if found.kind != kind:
+            raise BezoarError(f"{kind}: expected a choice for it, found one for {found.kind}")
+        return found if found.part is not None else _read(kind, found.name, found.options)
     if isinstance(found, str | Path):
         return _read(kind, *split_choice(kind, str(found)), True, folder)
     if isinstance(found, Mapping):
@@ -125,13 +117,14 @@ def read_choice(kind: str, found: Any, folder: Path | None = None) -> Choice:
     return _of_object(kind, found)
 
 
-def recall_choice(kind: str, document: Any) -> Choice:
+def recall_choice(kind: str, document: Any, text: str = "") -> Choice:
     """A choice that was once read; its name is not looked up again."""
     if isinstance(document, str):
-        return Choice(kind, document)
+        return Choice(kind, document, text=text)
     if not isinstance(document, Mapping) or not isinstance(document.get("name"), str):
         raise BezoarError(f"{kind}: expected a table with a name, found {document!r}")
-    return Choice(kind, document["name"], {k: v for k, v in document.items() if k != "name"})
+    options = {option: value for option, value in document.items() if option != "name"}
+    return Choice(kind, document["name"], options, text=text)
 
 
 def option_text(value: Any) -> str:
@@ -147,7 +140,7 @@ def split_choice(kind: str, text: str) -> tuple[str, dict[str, str]]:
     reader, endings = FILES.get(kind, ("", ()))
     if text.lower().endswith(tuple(endings)) and "=" not in text:
         return reader, {"path": text}
-    name, rest = _parts.split_own(text)
+    name, rest = _parts.split_own(kind, text)
     options: dict[str, str] = {}
     for part in filter(None, (part.strip() for part in rest.split(","))):
         option, equals, value = (piece.strip() for piece in part.partition("="))
@@ -160,7 +153,11 @@ def split_choice(kind: str, text: str) -> tuple[str, dict[str, str]]:
 
 
 def _read(
-    kind: str, name: str, options: Mapping[str, Any], as_text: bool, folder: Path | None
+    kind: str,
+    name: str,
+    options: Mapping[str, Any],
+    as_text: bool = False,
+    folder: Path | None = None,
 ) -> Choice:
     if ".py:" in name and folder is not None:
         name = str(folder / name)
@@ -178,21 +175,37 @@ def _checked(
     values = read_options(make, from_json(options), as_text=as_text, folder=folder)
     if isinstance(make, type):
         make(**values)  # may refuse a combination; networks and datasets are made when needed
-    return Choice(kind, name, plain_options(make, values))
+    return _choice(kind, name, make, values)
+
+
+def _choice(kind: str, name: str, make: _parts.Maker, values: Mapping[str, Any]) -> Choice:
+    options, defaults = plain_options(make, values), default_options(make)
+    changed = {o: v for o, v in options.items() if o not in defaults or defaults[o] != v}
+    return Choice(kind, name, options, text=_typed(name, changed))
+
+
+def _typed(name: str, options: Mapping[str, Any]) -> str:
+    told = ",".join(f"{option}={option_text(value)}" for option, value in options.items())
+    return f"{name}:{told}" if told else name
 
 
 def _of_object(kind: str, part: Any) -> Choice:
-    name = _parts.name_of(kind, _parts.check_made(kind, "object", part))
+    if not _parts.is_part(kind, part):
+        raise BezoarError(
+            f"{kind}: expected a name, a table with a name, or a {_parts.base_name(kind)}; found "
+            f"{part!r}"
+        )
+    name = _parts.name_of(kind, part)
     if name is None or not isinstance(_parts.maker(kind, name), type):
         return Choice(kind, getattr(part, "name", "") or type(part).__name__, part=part)
     make = _parts.maker(kind, name)
     values = {option: getattr(part, option) for option in options_model(make).model_fields}
-    return Choice(kind, name, plain_options(make, values))
+    return _choice(kind, name, make, values)
 
 
 def _hashable(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return tuple((key, _hashable(item)) for key, item in value.items())
+        return tuple((key, _hashable(value[key])) for key in sorted(value))
     if isinstance(value, list | tuple):
         return tuple(map(_hashable, value))
     hash(value)

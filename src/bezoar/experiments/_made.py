@@ -55,10 +55,16 @@ def dataset_of(spec: RunSpec) -> Dataset:
     return _dataset(spec.dataset, _maker(spec.dataset), _stamps(spec.dataset))
 
 
-def partition_of(spec: RunSpec, agents: int) -> Partition:
-    """Which agent holds which samples in a run of a spec."""
+def partition_of(spec: RunSpec, agents: int, dataset: Dataset | None = None) -> Partition:
+    """Which agent holds which samples in a run of a spec.
+
+    Args:
+        spec: what is run.
+        agents: how many agents there are.
+        dataset: its data, if it is at hand; the file it was read from may have changed since.
+    """
     choice = spec.partition
-    return _partition(dataset_of(spec), choice, _maker(choice), agents, spec.seed)
+    return _partition(dataset or dataset_of(spec), choice, _maker(choice), agents, spec.seed)
 
 
 def run_key(spec: RunSpec) -> str:

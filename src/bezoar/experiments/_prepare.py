@@ -65,7 +65,7 @@ class Prepared:
 
     def partition(self) -> data.Partition:
         """Which agent holds which samples."""
-        return partition_of(self.spec, self.network.agents)
+        return partition_of(self.spec, self.network.agents, self.dataset)
 
 
 def prepare(spec: RunSpec) -> Prepared:

@@ -3,17 +3,16 @@
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
+from bezoar import __version__
 from bezoar._errors import BezoarError
 from bezoar._options import AtLeastOne, Count, explain, plain_number
 from bezoar._parts import KINDS
 from bezoar.experiments._choice import Choice, read_choice, recall_choice
-
-if TYPE_CHECKING:
-    from bezoar.store import StoredRun
+from bezoar.store import StoredRun, UnknownFormatError
 
 #: The version of the documents that this code writes and reads.
 FORMAT: Literal[1] = 1
@@ -76,7 +75,7 @@ class RunSpec(BaseModel):
     def _choose(cls, found: Any, info: ValidationInfo) -> Choice:
         kind, context = info.field_name or "", info.context or {}
         if context.get("recalled"):
-            return recall_choice(kind, found)
+            return recall_choice(kind, found, context["texts"].get(kind, ""))
         return read_choice(kind, found, context.get("folder"))
 
     @field_validator("poisoned", "metrics", mode="before")
@@ -129,13 +128,17 @@ class RunSpec(BaseModel):
             raise BezoarError(told + hint) from None
 
     @classmethod
-    def recall(cls, document: Any) -> "RunSpec":
+    def recall(cls, document: Any, texts: Mapping[str, str] | None = None) -> "RunSpec":
         """A spec that was once read, from its JSON document.
 
         Names are not looked up again: a finished run can be shown where its rule is not known.
+
+        Args:
+            document: what :meth:`document` gave.
+            texts: what :meth:`texts` gave.
         """
         try:
-            return cls.model_validate(document, context={"recalled": True})
+            return cls.model_validate(document, context={"recalled": True, "texts": texts or {}})
         except ValidationError as error:
             given = document if isinstance(document, Mapping) else {}
             raise BezoarError(explain(error, given, cls.model_fields, "field")) from None
@@ -155,6 +158,10 @@ class RunSpec(BaseModel):
                 )
         return self.model_dump(mode="json")
 
+    def texts(self) -> dict[str, str]:
+        """Each choice as it is typed."""
+        return {field: str(getattr(self, field)) for field in CHOICES}
+
 
 def read_toml(path: str | Path) -> dict[str, Any]:
     """The fields in a TOML file."""
@@ -167,6 +174,16 @@ def read_toml(path: str | Path) -> dict[str, Any]:
         raise BezoarError(f"spec: {path} is not valid TOML: {error}") from error
 
 
-def spec_of(run: "StoredRun") -> RunSpec:
-    """The spec of a finished run."""
-    return RunSpec.recall(run.spec)
+def spec_of(run: StoredRun) -> RunSpec:
+    """The spec of a finished run.
+
+    Raises:
+        UnknownFormatError: if another version wrote it and this one cannot read it.
+    """
+    try:
+        return RunSpec.recall(run.spec, run.texts)
+    except BezoarError as error:
+        raise UnknownFormatError(
+            f"run: the spec in {run.path} was written by bezoar "
+            f"{run.versions.get('bezoar', 'unknown')} and cannot be read by {__version__}: {error}"
+        ) from None

@@ -219,7 +219,8 @@ class _Work:
         for group in self._store.begun_groups():
             if not todo.keys().isdisjoint(group.keys):
                 return group
-        return self._store.group(todo, [run.spec.document() for run in todo.values()])
+        specs = [run.spec.document() for run in todo.values()]
+        return self._store.group(todo, specs, versions())
 
     def _is_done(self, key: str) -> bool:
         if key not in self._finished and self._store.is_finished(key):
@@ -243,7 +244,7 @@ class _Work:
         if group.apart:
             for key, spec in zip(group.keys, group.specs, strict=True):
                 if not self._is_done(key):
-                    self._train(self._store.group([key], [spec]), known)
+                    self._train(self._store.group([key], [spec], group.versions), known)
         with self._store.writing():
             group.remove()
 
@@ -272,9 +273,10 @@ class _Work:
             if self._is_done(key):
                 continue
             others = [other for other in group.keys if other != key]
-            finished = Finished(run.spec.document(), versions(), run.network, history)
+            spec = run.spec
+            finished = Finished(spec.document(), spec.texts(), versions(), run.network, history)
             told_of_run = told | {"trained_with": others}
-            self._store.save(key, finished, told_of_run, run.spec.keep_models)
+            self._store.save(key, finished, told_of_run, spec.keep_models)
             if not self._is_done(key):  # or it would be computed for ever
                 raise StoreError(f"store: {self._store.path} does not give back what was written")
         self._watch.ended(group.keys, failed=False)

@@ -1,4 +1,8 @@
-"""Networks: graphs of agents, who is poisoned, mixing matrices."""
+"""Networks: graphs of agents, who is poisoned, mixing matrices, networks over time.
+
+Here belongs what says who is linked to whom: topologies by name, networks from files, the value
+:class:`Network`, and the weights that links have. Nothing here knows of models or training.
+"""
 
 from collections.abc import Callable
 from typing import Any

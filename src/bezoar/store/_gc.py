@@ -5,13 +5,13 @@ import secrets
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from filelock import Timeout
+from filelock import FileLock, Timeout
 
 from bezoar._errors import BezoarError
 from bezoar.store._groups import read_group
@@ -56,13 +56,14 @@ class _Candidate:
 
 def collect(store: "Store", current: Mapping[str, str] | None, dry_run: bool) -> list[Removal]:
     """Remove, or only tell, what nobody needs and nobody works on; see :meth:`Store.gc`."""
-    if not store.work_folder.exists():
+    if not store.runs_folder.exists():
         return []  # nothing was ever written here
     candidates = [one for one in _candidates(store, current) if one.why()]
+    if dry_run:
+        return [removal for one in candidates if (removal := _tell(store, one))]
     with store.writing():
-        removals = [removal for one in candidates if (removal := _remove(store, one, dry_run))]
-        if not dry_run:
-            _remove_locks(store)
+        removals = [removal for one in candidates if (removal := _remove(store, one))]
+        _remove_locks(store)
     return removals
 
 
@@ -75,7 +76,7 @@ def _candidates(store: "Store", current: Mapping[str, str] | None) -> Iterator[_
         path = store.runs_folder / key
         yield _Candidate(path, f"{key}-repair", partial(_why_no_run, path, current))
     for path in _folders(store.groups_folder):
-        yield _Candidate(path, path.name, partial(_why_no_group, store, path))
+        yield _Candidate(path, path.name, partial(_why_no_group, store, path, current))
 
 
 def _why_no_run(folder: Path, current: Mapping[str, str] | None) -> str | None:
@@ -90,13 +91,17 @@ def _why_no_run(folder: Path, current: Mapping[str, str] | None) -> str | None:
     return "of other versions" if current is not None and run.versions != current else None
 
 
-def _why_no_group(store: "Store", folder: Path) -> str | None:
+def _why_no_group(store: "Store", folder: Path, current: Mapping[str, str] | None) -> str | None:
     """Why no sweep will go on with a group, if none will."""
     group = read_group(store, folder)
-    if group is not None:
-        whole = all(key in store for key in group.keys)
-        return "a group whose runs are finished" if whole else None
-    return "a group that cannot be read" if _rests(folder) else None
+    if group is not None and all(key in store for key in group.keys):
+        return "a group whose runs are finished"
+    if not _rests(folder):
+        return None
+    if group is None:
+        return "a group that cannot be read"
+    # Other versions give their runs other keys, so a sweep of today never asks for this group.
+    return "a group of other versions" if current not in (None, group.versions) else None
 
 
 def _rests(folder: Path) -> bool:
@@ -108,7 +113,19 @@ def _rests(folder: Path) -> bool:
     return time.time() - latest > REST
 
 
-def _remove(store: "Store", candidate: _Candidate, dry_run: bool) -> Removal | None:
+def _tell(store: "Store", candidate: _Candidate) -> Removal | None:
+    """What would be removed, if nobody works on it. Writes nothing."""
+    path = Path(store.lock(candidate.lock).lock_file)
+    if path.exists():  # taking a lock makes its file, and giving back the store's removes it
+        try:
+            FileLock(path).acquire(blocking=False).lock.release()
+        except Timeout:
+            return None
+    reason = candidate.path.exists() and candidate.why()
+    return Removal(candidate.path, reason, _size(candidate.path)) if reason else None
+
+
+def _remove(store: "Store", candidate: _Candidate) -> Removal | None:
     """Remove a folder and tell, unless somebody works on it."""
     # Moved first: if this process is killed, no half of a run is left where whole ones are.
     aside = store.staging_folder / f"removed-{secrets.token_hex(8)}"
@@ -123,21 +140,16 @@ def _remove(store: "Store", candidate: _Candidate, dry_run: bool) -> Removal | N
         if not reason:
             return None
         removal = Removal(candidate.path, reason, _size(candidate.path))
-        if not dry_run:
-            os.rename(candidate.path, aside)
-            shutil.rmtree(aside)
+        os.rename(candidate.path, aside)
+        shutil.rmtree(aside)
     return removal
 
 
 def _remove_locks(store: "Store") -> None:
     """Remove the files of locks that nobody holds."""
     for path in store.locks_folder.glob("*.lock"):
-        lock = store.lock(path.stem)
-        try:
-            with lock.acquire(blocking=False):
-                path.unlink(missing_ok=True)
-        except Timeout:
-            continue
+        with suppress(Timeout):
+            store.lock(path.stem).acquire(blocking=False).lock.release()  # which removes its file
 
 
 def _folders(path: Path) -> list[Path]:

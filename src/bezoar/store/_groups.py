@@ -11,7 +11,7 @@ In a folder of the store's ``work/groups``, named by a hash of the runs' keys:
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -39,12 +39,14 @@ class Group:
         store: where they will be kept.
         keys: their keys in the store, in the order in which they are trained.
         specs: their specs as documents, in the same order.
+        versions: what computes them, where that is known.
         apart: whether training them together has failed, so that each is trained alone.
     """
 
     store: "Store"
     keys: tuple[str, ...]
     specs: tuple[dict[str, Any], ...]
+    versions: Mapping[str, str] | None = None
     apart: bool = False
 
     @property
@@ -67,7 +69,13 @@ class Group:
         Raises:
             StoreError: where the store cannot be written.
         """
-        content = {"format": FORMAT, "apart": self.apart, "keys": self.keys, "specs": self.specs}
+        content = {
+            "format": FORMAT,
+            "apart": self.apart,
+            "versions": self.versions,
+            "keys": self.keys,
+            "specs": self.specs,
+        }
         with self.store.writing():
             write_whole(self.folder / GROUP_FILE, (json.dumps(content, indent=2) + "\n").encode())
 
@@ -95,7 +103,7 @@ def read_group(store: "Store", folder: Path) -> Group | None:
         if document["format"] != FORMAT:
             return None
         keys, specs = tuple(map(str, document["keys"])), tuple(map(dict, document["specs"]))
-        group = Group(store, keys, specs, bool(document["apart"]))
+        group = Group(store, keys, specs, document.get("versions"), bool(document["apart"]))
     except (OSError, ValueError, LookupError, TypeError):
         return None  # not begun, just removed, or of another version; 'bezoar runs gc' clears up
     return group if keys and len(keys) == len(specs) and group.folder == folder else None

@@ -18,11 +18,11 @@ import re
 import secrets
 import shutil
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock
+from filelock import FileLock, Timeout
 
 from bezoar._errors import BezoarError
 from bezoar._files import make_folder, sync_folder, write_whole
@@ -58,6 +58,16 @@ _ADVICE = {
     errno.EPERM: "choose a store that you may write to",
     errno.ENOTDIR: "a file is where a folder is needed; move it, or choose another store",
 }
+
+
+class _Lock(FileLock):
+    """A lock that removes its file when it is released."""
+
+    def _release(self) -> None:
+        # Removed while it is held, so that nobody can remove the file of a later holder.
+        with suppress(OSError):
+            Path(self.lock_file).unlink()
+        super()._release()
 
 
 class StoreError(BezoarError):
@@ -176,20 +186,29 @@ class Store:
             token = f"{_checked(key)}-{secrets.token_hex(4)}"
             staging = self.staging_folder / token
             # The lock tells whoever clears up that somebody is still writing there.
-            lock = self.lock(token)
-            with lock:
+            with self.lock(token):
                 try:
                     staging.mkdir()
                     write_run(staging, key, run, provenance, keep_models)
                     self._move_in(staging, key)
                 finally:
                     shutil.rmtree(staging, ignore_errors=True)
-                    Path(lock.lock_file).unlink(missing_ok=True)
         return self.load(key)
 
-    def group(self, keys: Collection[str], specs: Collection[dict[str, Any]]) -> Group:
-        """A group of runs that are trained together; nothing is written."""
-        return Group(self, tuple(keys), tuple(specs))
+    def group(
+        self,
+        keys: Collection[str],
+        specs: Collection[dict[str, Any]],
+        versions: Mapping[str, str] | None = None,
+    ) -> Group:
+        """A group of runs that are trained together; nothing is written.
+
+        Args:
+            keys: the keys of the runs, in the order in which they are trained.
+            specs: their specs as documents, in the same order.
+            versions: what computes them, so that :meth:`gc` can tell when nobody does any more.
+        """
+        return Group(self, tuple(keys), tuple(specs), versions)
 
     def begun_groups(self) -> "list[Group]":
         """The groups that are written down, whoever works on them; large ones first."""
@@ -201,7 +220,7 @@ class Store:
 
     def lock(self, name: str) -> FileLock:
         """A lock between processes, which the system frees when a process dies."""
-        return FileLock(self.locks_folder / f"{name}.lock", thread_local=False)
+        return _Lock(self.locks_folder / f"{name}.lock", thread_local=False)
 
     def repair(self, key: str) -> Path | None:
         """Set a run aside if it is damaged, so that it counts as not finished.
@@ -230,7 +249,8 @@ class Store:
         runs are finished.
 
         Args:
-            outdated: if given, the versions of today; runs of others go too.
+            outdated: if given, the versions of today; runs of others, and groups of others that
+                nobody wrote to for a day, go too.
             dry_run: only tell.
 
         Returns:
@@ -275,6 +295,7 @@ class Store:
 
         Raises:
             StoreError: for any error of the system.
+            Timeout: as it is, if somebody else holds a lock that was asked for.
         """
         try:
             for folder in (self.runs_folder, self.staging_folder, self.locks_folder):
@@ -283,6 +304,8 @@ class Store:
                 content = json.dumps({"format": FORMAT, "what": "a store of bezoar runs"}) + "\n"
                 write_whole(self.path / FORMAT_FILE, content.encode())
             yield
+        except Timeout:
+            raise  # an OSError, too; but somebody holds a lock, and nothing is wrong
         except OSError as error:
             advice = _ADVICE.get(error.errno or 0, "choose another store")
             raise StoreError(

@@ -17,7 +17,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -26,12 +25,12 @@ from bezoar import __version__
 from bezoar._errors import BezoarError
 from bezoar._files import sync_folder, write_synced
 from bezoar._options import choose
-from bezoar.networks import Network
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from torch import Tensor
 
+    from bezoar.networks import Network
     from bezoar.training import History
 
 #: The version of run folders that this code writes and the newest that it reads.
@@ -70,6 +69,7 @@ class _RunFile(BaseModel):
     versions: dict[str, str]
     diverged: bool
     files: dict[str, str]
+    texts: dict[str, str] = {}
 
 
 @dataclass(frozen=True)
@@ -78,14 +78,16 @@ class Finished:
 
     Attributes:
         spec: its spec as a document.
+        texts: the choices in it as they are typed.
         versions: what computed it.
         network: who was linked to whom, and who was poisoned.
         history: what was measured.
     """
 
     spec: Mapping[str, Any]
+    texts: Mapping[str, str]
     versions: Mapping[str, str]
-    network: Network
+    network: "Network"
     history: "History"
 
 
@@ -100,6 +102,7 @@ class StoredRun:
         versions: what computed it.
         diverged: whether some agent's final model is not finite.
         files: the checksum of each file that can be reproduced.
+        texts: the choices in its spec as they are typed; none of runs stored long ago.
     """
 
     key: str
@@ -108,6 +111,7 @@ class StoredRun:
     versions: Mapping[str, str]
     diverged: bool
     files: Mapping[str, str]
+    texts: Mapping[str, str]
 
     def __getitem__(self, metric: str) -> NDArray[np.float64]:
         return choose("metric", metric, self.metrics)
@@ -128,8 +132,12 @@ class StoredRun:
         return _read_json(self.path, PROVENANCE)
 
     @cached_property
-    def network(self) -> Network | None:
+    def network(self) -> "Network | None":
         """The network it was trained on; ``None`` for runs stored before that was kept."""
+        import networkx as nx
+
+        from bezoar.networks import Network
+
         if NETWORK not in self.files:
             return None
         try:
@@ -209,7 +217,8 @@ def read_run(folder: Path) -> StoredRun:
         raise BrokenRunError(folder, f"{RUN}: {field}: {problem['msg']}") from None
     if file.key != folder.name or METRICS not in file.files:
         raise BrokenRunError(folder, f"{RUN} belongs to another run")
-    return StoredRun(file.key, folder, file.spec, file.versions, file.diverged, file.files)
+    found = (file.spec, file.versions, file.diverged, file.files, file.texts)
+    return StoredRun(file.key, folder, *found)
 
 
 def write_run(
@@ -226,6 +235,7 @@ def write_run(
         versions=dict(run.versions),
         diverged=run.history.diverged,
         files={name: digest(content) for name, content in contents.items()},
+        texts=dict(run.texts),
     )
     contents[PROVENANCE] = _json_file(dict(provenance))
     contents[RUN] = _json_file(file.model_dump())
@@ -239,7 +249,7 @@ def digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def _network_file(network: Network) -> bytes:
+def _network_file(network: "Network") -> bytes:
     document = {
         "name": network.name,
         "agents": network.agents,

@@ -1,4 +1,9 @@
-"""Algorithm 1: local updates, exchange, aggregation, for many runs at once."""
+"""Training: Algorithm 1, for many runs at once.
+
+Here belong the engine, the tasks (what agents learn), optimisers and step sizes, metrics,
+checkpoints, and the threads that share the work. How messages become models is the affair of
+:mod:`bezoar.exchange`.
+"""
 
 from typing import Any
 

@@ -3,10 +3,10 @@ import csv
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from bezoar.experiments._rows import export_runs, field_text, matches, read_conditions
-from store_runs import Measured, fill, names, new_store, origin, spec
+from store_runs import Measured, document, fill, names, new_store, save, spec
 
 from bezoar import BezoarError
+from bezoar.experiments import RunSpec, export_runs, field_text, matches, read_conditions
 
 
 @pytest.mark.parametrize(
@@ -26,9 +26,10 @@ from bezoar import BezoarError
         ({"aggregator": "ios:estimate=2"}, ["aggregator=ios:mixing=equal"], False),
         (
             {"aggregator": {"name": "ios", "estimate": "true"}},
-            ["aggregator=ios:estimate=true"],
+            ["aggregator=ios:estimate=exact"],
             True,
         ),
+        ({"aggregator": "ios"}, ["aggregator=ios:mixing=metropolis,keep_own=false"], True),
         ({"aggregator": "ios:keep_own=true"}, ["aggregator=ios:keep_own=true"], True),
         ({"aggregator": "ios"}, ["aggregator=io"], False),
         ({"aggregator": "ios"}, ["aggregator=faba", "aggregator=ios"], True),
@@ -47,7 +48,10 @@ from bezoar import BezoarError
     ],
 )
 def test_conditions_on_fields(fields, conditions, expected):
-    assert matches(spec(**fields), read_conditions(conditions)) is expected
+    read = RunSpec.read(document(**fields))
+    wanted = read_conditions(conditions)
+    assert matches(read, wanted) is expected
+    assert matches(RunSpec.recall(read.document()), wanted) is expected
 
 
 @pytest.mark.parametrize(
@@ -64,9 +68,9 @@ def test_conditions_that_make_no_sense(condition, message):
         read_conditions([condition])
 
 
-def test_a_condition_on_options_is_written_as_they_are(tmp_path):
+def test_a_condition_on_options_is_written_as_they_are():
     with pytest.raises(BezoarError, match="options are written name=value, found 'estimate'"):
-        matches(spec(), read_conditions(["aggregator=ios:estimate"]))
+        matches(RunSpec.read({}), read_conditions(["aggregator=ios:estimate"]))
 
 
 @pytest.fixture
@@ -75,7 +79,7 @@ def runs(tmp_path):
     one = spec(aggregator="ios:estimate=2", poisoned=[2])
     other = spec(seed=7, weight_decay=0.5, metrics=["test_loss"])
     loss = Measured(np.array([0]), {"test_loss": np.array([0.1 + 0.2])}, diverged=True)
-    return [*fill(store, one), store.save(other, loss, origin())]
+    return [*fill(store, one), save(store, other, loss)]
 
 
 def test_parquet_holds_every_measurement_and_its_spec(runs, tmp_path):
@@ -135,6 +139,6 @@ def test_an_export_needs_a_known_ending(runs, tmp_path):
 
 
 def test_fields_are_written_as_on_the_command_line():
-    one = spec(aggregator={"name": "ios", "keep_own": True}, poisoned=[4, 2])
+    one = RunSpec.read({"aggregator": {"name": "ios", "keep_own": True}, "poisoned": [4, 2]})
     texts = [field_text(one, field) for field in ("aggregator", "poisoned", "keep_models")]
     assert texts == ["ios:keep_own=true", "2,4", "false"]

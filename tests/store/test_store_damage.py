@@ -8,16 +8,12 @@ from itertools import count
 
 import pytest
 import torch
-from store_runs import Measured, contents, fill, names, new_store, origin, spec
+from store_runs import Measured, contents, document, fill, key, names, save
 
 from bezoar import __version__
-from bezoar.experiments import BrokenRunError, Store, StoreError, UnknownFormatError, _identity
+from bezoar.experiments import spec_of, versions
+from bezoar.store import BrokenRunError, Store, StoreError, UnknownFormatError, digest
 from bezoar.training import History
-
-
-@pytest.fixture
-def store(tmp_path):
-    return new_store(tmp_path)
 
 
 def truncate(path):
@@ -38,13 +34,13 @@ def empty(path):
     path.write_bytes(b"")
 
 
-def forge(path):
+def forge(path, content=b"PAR1 not really PAR1"):
     """A file that fits its checksum and is still not what it should be."""
     run = path.parent / "run.json"
-    document = json.loads(run.read_bytes())
-    path.write_bytes(b"PAR1 not really PAR1")
-    document["files"][path.name] = _identity.digest(path.read_bytes())
-    run.write_text(json.dumps(document))
+    told = json.loads(run.read_bytes())
+    path.write_bytes(content)
+    told["files"][path.name] = digest(content)
+    run.write_text(json.dumps(told))
 
 
 def alter(**changes):
@@ -62,6 +58,9 @@ def alter(**changes):
         ("metrics.parquet", empty, "metrics.parquet is not as it was written"),
         ("metrics.parquet", remove, "metrics.parquet is missing"),
         ("metrics.parquet", forge, "metrics.parquet cannot be read"),
+        ("network.json", truncate, "network.json is not as it was written"),
+        ("network.json", flip, "network.json is not as it was written"),
+        ("network.json", remove, "network.json is missing"),
         ("models.safetensors", truncate, "models.safetensors is not as it was written"),
         ("models.safetensors", remove, "models.safetensors is missing"),
         ("run.json", truncate, "run.json is not valid JSON"),
@@ -73,16 +72,15 @@ def alter(**changes):
         ("run.json", alter(diverged="perhaps"), "run.json: diverged: "),
         ("run.json", alter(format="one"), "run.json: format: "),
         ("run.json", alter(more=1), "run.json: more: "),
-        ("run.json", alter(spec={"seed": -1}), "run.json: seed: expected .*, found -1"),
+        ("run.json", alter(spec=[]), "run.json: spec: "),
         ("provenance.json", truncate, "provenance.json is not valid JSON"),
         ("provenance.json", remove, "provenance.json is missing"),
     ],
 )
 def test_a_damaged_run_is_told_set_aside_and_can_be_computed_again(store, name, damage, problem):
-    wanted, other = spec(keep_models=True), spec(seed=1)
     history = History(Measured().iterations, Measured().metrics, torch.ones(3, 4))
-    run = store.save(wanted, history, origin())
-    fill(store, other)
+    run = save(store, document(), history, keep_models=True)
+    wanted, other = run.key, fill(store, document(seed=1))[0].key
     before = contents(store.path)
     damage(run.path / name)
     with pytest.raises(BrokenRunError, match=f"run: {run.path} is broken: {problem}") as told:
@@ -90,6 +88,7 @@ def test_a_damaged_run_is_told_set_aside_and_can_be_computed_again(store, name, 
     assert "'bezoar runs gc'" in str(told.value)
     damaged = contents(run.path, without=())
     assert wanted in store  # loading changes nothing
+    assert not store.is_finished(wanted)
 
     aside = store.repair(wanted)
     assert aside is not None
@@ -99,20 +98,21 @@ def test_a_damaged_run_is_told_set_aside_and_can_be_computed_again(store, name, 
     assert other in store
     assert store.repair(wanted) is store.repair(other) is None
 
-    store.save(wanted, history, origin())
+    save(store, document(), history, keep_models=True)
+    assert store.is_finished(wanted)
     assert {k: v for k, v in contents(store.path).items() if "broken" not in k} == before
 
 
 def test_saving_replaces_a_damaged_run(store):
-    [run] = fill(store, spec())
+    [run] = fill(store, document())
     truncate(run.path / "metrics.parquet")
-    fill(store, spec())
-    store.load(spec()).verify()
+    fill(store, document())
+    store.load(run.key).verify()
     assert len(names(store.broken_folder)) == 1
 
 
 def test_a_damaged_run_does_not_hide_the_others(store):
-    runs = fill(store, *(spec(seed=seed) for seed in range(3)))
+    runs = fill(store, *(document(seed=seed) for seed in range(3)))
     truncate(runs[1].path / "run.json")
     problems = []
     found = [run.key for run in store.runs(problems.append)]
@@ -124,14 +124,14 @@ def test_a_damaged_run_does_not_hide_the_others(store):
 
 
 def test_other_files_among_the_runs_are_left_alone(store):
-    fill(store, spec())
+    fill(store, document())
     (store.runs_folder / ".DS_Store").write_text("")
     (store.runs_folder / "notes").mkdir()
-    assert [run.spec for run in store.runs()] == [spec()]
+    assert [run.spec for run in store.runs()] == [document()]
 
 
 def test_a_newer_store_is_a_clear_error(store):
-    fill(store, spec())
+    fill(store, document())
     path = store.path / "format.json"
     assert json.loads(path.read_text())["format"] == 1
     path.write_text('{"format": 3}')
@@ -143,22 +143,50 @@ def test_a_newer_store_is_a_clear_error(store):
 
 
 def test_a_newer_run_is_a_clear_error_and_not_damage(store):
-    [run] = fill(store, spec())
+    [run] = fill(store, document())
     alter(format=7)(run.path / "run.json")
-    with pytest.raises(UnknownFormatError, match=r"run.json has format 7, .* formats up to 1"):
-        store.load(spec())
-    with pytest.raises(UnknownFormatError):
-        store.repair(spec())
-    assert store.gc(outdated=True) == []
-    assert spec() in store
+    for attempt in (store.load, store.is_finished, store.repair):
+        with pytest.raises(UnknownFormatError, match=r"run.json has format 7, .* formats up to 1"):
+            attempt(run.key)
+    assert store.gc(outdated=versions() | {"bezoar": "9.0"}) == []
+    assert run.key in store
 
 
 def test_a_spec_of_another_version_is_a_clear_error_and_not_damage(store):
-    [run] = fill(store, spec())
+    [run] = fill(store, document())
     alter(spec={"colour": "red"}, versions={"bezoar": "9.0"})(run.path / "run.json")
-    message = f"written by bezoar 9.0 and cannot be read by {__version__}: colour: no such field"
-    with pytest.raises(UnknownFormatError, match=message):
-        store.load(spec())
+    message = f"{run.path} was written by bezoar 9.0 and cannot be read by {__version__}: "
+    with pytest.raises(UnknownFormatError, match=f"{message}no field 'colour'; allowed: "):
+        spec_of(store.load(run.key))
+    alter(spec={"seed": -1})(run.path / "run.json")
+    with pytest.raises(UnknownFormatError, match=f"{message}seed: expected .*, found -1"):
+        spec_of(store.load(run.key))
+    assert store.is_finished(run.key)
+    assert store.repair(run.key) is None
+    assert store.gc() == []
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"[]",
+        b"{}",
+        b'{"name": "a", "agents": 2, "edges": [[0, 1]]}',
+        b'{"name": "a", "agents": 2, "edges": [[0, 5]], "poisoned": []}',
+        b'{"name": "a", "agents": 2, "edges": [0, 1], "poisoned": []}',
+        b'{"name": "a", "agents": 2, "edges": 1, "poisoned": []}',
+        b'{"name": "a", "agents": "b", "edges": [[0, 1]], "poisoned": []}',
+        b'{"name": "a", "agents": 2, "edges": [[0, 1]], "poisoned": [2]}',
+        b'{"name": "a", "agents": 2, "edges": [[0, 1]], "poisoned": 1}',
+        b'{"name": "a", "agents": 3, "edges": [[0, 1]], "poisoned": []}',
+    ],
+)
+def test_a_network_that_fits_its_checksum_and_makes_no_sense(store, content):
+    [run] = fill(store, document())
+    forge(run.path / "network.json", content)
+    with pytest.raises(BrokenRunError, match=r"network.json cannot be read"):
+        _ = store.load(run.key).network
 
 
 def failing(monkeypatch, function, code, at=0):
@@ -179,14 +207,15 @@ def failing(monkeypatch, function, code, at=0):
 @pytest.mark.parametrize("function", ["fsync", "rename", "replace", "open", "mkdir"])
 @pytest.mark.parametrize("fresh", [True, False])
 def test_a_full_disk_leaves_nothing_half_written(store, monkeypatch, function, fresh):
+    wanted = key(document())
     if not fresh:
-        fill(store, spec(seed=1))
+        fill(store, document(seed=1))
     before = contents(store.path, without=("format.json",)) if not fresh else {}
     for at in range(20):
         with monkeypatch.context() as patch:
             failing(patch, function, errno.ENOSPC, at)
             try:
-                fill(store, spec())
+                fill(store, document())
                 break
             except StoreError as error:
                 message = str(error)
@@ -195,27 +224,27 @@ def test_a_full_disk_leaves_nothing_half_written(store, monkeypatch, function, f
             "there, or choose another store"
         )
         # After the move only the wait for the disk is left: the run is whole.
-        if spec() in store:
-            store.load(spec()).verify()
+        if wanted in store:
+            store.load(wanted).verify()
             break
         assert names(store.staging_folder) == []
         assert contents(store.path, without=("format.json",)) == before
     else:
         pytest.fail("saving never came to its end")
-    fill(store, spec())
-    store.load(spec()).verify()
+    fill(store, document())
+    store.load(wanted).verify()
     assert names(store.staging_folder) == names(store.locks_folder) == []
 
 
 def test_a_file_that_may_not_grow_leaves_nothing_half_written(store):
     """The system itself stops the writing in the middle of a file."""
-    fill(store, spec(seed=1))
+    fill(store, document(seed=1))
     before = contents(store.path, without=())
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (500, limits[1]))
     try:
         with pytest.raises(StoreError, match=f"cannot write to {store.path}: File too large"):
-            fill(store, spec())
+            fill(store, document())
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert contents(store.path, without=()) == before
@@ -223,16 +252,18 @@ def test_a_file_that_may_not_grow_leaves_nothing_half_written(store):
 
 
 def test_a_read_only_store_can_be_read_and_says_why_it_cannot_be_written(store, monkeypatch):
-    [run] = fill(store, spec())
+    [run] = fill(store, document())
+    begun = store.group([run.key], [document()])
     failing(monkeypatch, "open", errno.EROFS)
     failing(monkeypatch, "mkdir", errno.EROFS)
-    assert store.load(spec())["accuracy"].tolist() == run["accuracy"].tolist()
+    assert store.load(run.key)["accuracy"].tolist() == run["accuracy"].tolist()
     assert len(list(Store(store.path).runs())) == 1
     message = f"cannot write to {store.path}: Read-only file system; choose a store that can be"
-    for attempt in (lambda: fill(store, spec(seed=1)), lambda: store.claim(spec(seed=1))):
+    for attempt in (lambda: fill(store, document(seed=1)), begun.write):
         with pytest.raises(StoreError, match=message):
             attempt()
-    assert spec(seed=1) not in store
+    assert key(document(seed=1)) not in store
+    assert store.begun_groups() == []
 
 
 def test_a_file_in_place_of_the_store(tmp_path):
@@ -244,12 +275,16 @@ def test_a_file_in_place_of_the_store(tmp_path):
     (tmp_path / "store").mkdir()
     store.runs_folder.write_text("")
     with pytest.raises(StoreError, match="a file is where a folder is needed"):
-        fill(store, spec())
+        fill(store, document())
     assert store.runs_folder.read_text() == ""
 
 
 def test_a_place_where_nobody_may_write():
     store = Store("/proc/bezoar/store")
-    assert spec() not in store
-    with pytest.raises(StoreError, match=r"cannot write to /proc/bezoar/store: .*; choose a"):
-        store.claim(spec())
+    assert key(document()) not in store
+    for attempt in (
+        lambda: fill(store, document()),
+        store.group([key(document())], [document()]).write,
+    ):
+        with pytest.raises(StoreError, match=r"cannot write to /proc/bezoar/store: .*; choose a"):
+            attempt()
