@@ -9,8 +9,10 @@ from bezoar.data import _mnist
 
 def test_it_is_the_whole_set():
     mnist = data.load("mnist")
-    assert mnist.train.shape == (60_000, 784)
-    assert mnist.test.shape == (10_000, 784)
+    assert mnist.train.shape == (60_000, 1, 28, 28)
+    assert mnist.test.shape == (10_000, 1, 28, 28)
+    assert mnist.features == 784
+    assert mnist.class_names == tuple("0123456789")
     assert np.bincount(mnist.train_labels).tolist() == [
         5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949,
     ]  # fmt: skip

@@ -13,7 +13,7 @@ from bezoar._seeds import Purpose, generator
 
 
 def design(samples):
-    samples = np.asarray(samples)
+    samples = np.asarray(samples).reshape(len(samples), -1)
     values = samples / 127.5 - 1 if samples.dtype == np.uint8 else samples.astype(np.float64)
     return np.hstack([values, np.ones((len(values), 1))])
 

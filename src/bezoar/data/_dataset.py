@@ -1,6 +1,9 @@
-"""A classification dataset in memory."""
+"""A classification dataset in memory, or mapped from a file."""
 
+import hashlib
 from dataclasses import dataclass
+from functools import cached_property
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,12 +17,15 @@ class Dataset:
 
     Attributes:
         name: what it is called.
-        train: ``[n, features]`` training samples: uint8 pixels, which training scales to
-            [−1, 1], or floating-point features, taken as they are.
+        train: training samples: uint8 images ``[n, channels, height, width]`` or uint8 pixels
+            ``[n, features]``, which training scales to [−1, 1], or floating-point features
+            ``[n, features]``, taken as they are.
         train_labels: ``[n]`` their classes, ``0 … classes-1``.
         test: the same for testing.
         test_labels: the same for testing.
         classes: the number of classes.
+        class_names: a name for each class; by default its number.
+        note: what a reader of results must know about the data, such as that it was cut down.
     """
 
     name: str
@@ -28,36 +34,68 @@ class Dataset:
     test: NDArray[np.generic]
     test_labels: NDArray[np.int64]
     classes: int
+    class_names: tuple[str, ...] = ()
+    note: str = ""
 
     def __post_init__(self) -> None:
         for part in ("train", "test"):
-            samples, labels = getattr(self, part), getattr(self, f"{part}_labels")
-            if samples.ndim != 2 or len(samples) == 0:
-                raise BezoarError(
-                    f"{part}: expected samples of shape [n, features], found {samples.shape}"
-                )
-            if samples.dtype != np.uint8 and not np.issubdtype(samples.dtype, np.floating):
-                raise BezoarError(
-                    f"{part}: expected uint8 or floating point, found {samples.dtype}"
-                )
-            if labels.shape != samples.shape[:1]:
-                raise BezoarError(
-                    f"{part}_labels: expected {len(samples)} labels, found shape {labels.shape}"
-                )
-            if not np.issubdtype(labels.dtype, np.integer):
-                raise BezoarError(f"{part}_labels: expected integers, found {labels.dtype}")
-            if labels.min() < 0 or labels.max() >= self.classes:
-                raise BezoarError(
-                    f"{part}_labels: expected 0 … {self.classes - 1}, "
-                    f"found {labels.min()} … {labels.max()}"
-                )
-        if self.train.shape[1] != self.test.shape[1]:
+            _check_samples(part, getattr(self, part))
+            self._check_labels(part)
+        if self.train.shape[1:] != self.test.shape[1:]:
             raise BezoarError(
-                f"test: expected {self.train.shape[1]} features as in train, "
-                f"found {self.test.shape[1]}"
+                f"test: expected samples of shape {list(self.sample_shape)} as in train, "
+                f"found {list(self.test.shape[1:])}"
+            )
+        names = tuple(self.class_names) or tuple(str(kind) for kind in range(self.classes))
+        if len(names) != self.classes:
+            raise BezoarError(f"class_names: expected {self.classes} names, found {len(names)}")
+        object.__setattr__(self, "class_names", names)
+
+    def _check_labels(self, part: str) -> None:
+        count, labels = len(getattr(self, part)), getattr(self, f"{part}_labels")
+        if labels.shape != (count,):
+            raise BezoarError(
+                f"{part}_labels: expected {count} labels, found shape {list(labels.shape)}"
+            )
+        if not np.issubdtype(labels.dtype, np.integer):
+            raise BezoarError(f"{part}_labels: expected integers, found {labels.dtype}")
+        if labels.min() < 0 or labels.max() >= self.classes:
+            raise BezoarError(
+                f"{part}_labels: expected 0 … {self.classes - 1}, "
+                f"found {labels.min()} … {labels.max()}"
             )
 
     @property
+    def sample_shape(self) -> tuple[int, ...]:
+        """The shape of a sample: ``(channels, height, width)`` or ``(features,)``."""
+        return self.train.shape[1:]
+
+    @property
     def features(self) -> int:
-        """The number of features of a sample."""
-        return int(self.train.shape[1])
+        """The number of features of a sample; of an image, its pixels times its channels."""
+        return prod(self.sample_shape)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A checksum of the samples, labels and number of classes; names play no part in it."""
+        digest = hashlib.sha256(f"{self.classes} classes".encode())
+        for part in (self.train, self.train_labels, self.test, self.test_labels):
+            digest.update(f"; {part.dtype.str} {part.shape}: ".encode())
+            digest.update(np.ascontiguousarray(part).data)
+        return digest.hexdigest()
+
+
+def _check_samples(part: str, samples: NDArray[np.generic]) -> None:
+    if samples.ndim not in (2, 4) or samples.size == 0:
+        raise BezoarError(
+            f"{part}: expected samples of shape [n, features] or [n, channels, height, width], "
+            f"none of them 0, found {list(samples.shape)}"
+        )
+    if samples.ndim == 4 and samples.dtype != np.uint8:
+        raise BezoarError(f"{part}: expected images of uint8, found {samples.dtype}")
+    if samples.dtype == np.uint8:
+        return
+    if not np.issubdtype(samples.dtype, np.floating):
+        raise BezoarError(f"{part}: expected uint8 or floating point, found {samples.dtype}")
+    if not np.isfinite(samples).all():
+        raise BezoarError(f"{part}: expected finite numbers, found NaN or infinity")

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from bezoar._errors import BezoarError
 from bezoar.data._dataset import Dataset
+from bezoar.data._idx import parse_idx
 
 #: The four canonical files and the md5 of their unpacked contents.
 FILES = {
@@ -31,9 +32,9 @@ def mnist() -> Dataset:
     train, train_labels, test, test_labels = (_read(name) for name in FILES)
     return Dataset(
         name="mnist",
-        train=train.reshape(len(train), -1),
+        train=train[:, None],
         train_labels=train_labels.astype(np.int64),
-        test=test.reshape(len(test), -1),
+        test=test[:, None],
         test_labels=test_labels.astype(np.int64),
         classes=10,
     )
@@ -50,11 +51,4 @@ def _read(name: str) -> NDArray[np.uint8]:
         raise BezoarError(
             f"mnist: {path} is damaged (md5 {found}, expected {FILES[name]}); install bezoar again"
         )
-    return _parse_idx(content)
-
-
-def _parse_idx(content: bytes) -> NDArray[np.uint8]:
-    """An array of bytes in the IDX format: two zeros, type 8, rank, then the sizes, big-endian."""
-    rank = content[3]
-    shape = np.frombuffer(content, dtype=">u4", count=rank, offset=4)
-    return np.frombuffer(content, dtype=np.uint8, offset=4 + 4 * rank).reshape(shape)
+    return parse_idx(content)

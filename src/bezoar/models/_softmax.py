@@ -39,10 +39,14 @@ class SoftmaxRegression:
         return self.classes * (self.features + 1)
 
     def design(self, samples: NDArray[np.generic], dtype: torch.dtype) -> Tensor:
-        """``[n, width]`` samples with bias column and padding; uint8 pixels scaled to [−1, 1]."""
+        """``[n, width]`` samples with bias column and padding; uint8 pixels scaled to [−1, 1].
+
+        Samples are ``[n, features]`` or have several dimensions, which are flattened.
+        """
         design = torch.zeros(len(samples), self.width, dtype=dtype)
         values = design[:, : self.features]
-        values.copy_(torch.from_numpy(np.ascontiguousarray(samples)))
+        rows = np.ascontiguousarray(samples).reshape(len(samples), -1)
+        values.copy_(torch.from_numpy(rows))
         if samples.dtype == np.uint8:
             values.mul_(2 / 255).sub_(1)
         design[:, self.features] = 1
