@@ -1,0 +1,92 @@
+"""A dataset in a file of the user's own."""
+
+import zipfile
+import zlib
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bezoar._errors import BezoarError
+from bezoar.data._dataset import Dataset
+
+KEYS = ("x_train", "y_train", "x_test", "y_test")
+
+#: How many channels an image may have; this tells [n, h, w, c] and [n, c, h, w] apart.
+CHANNELS = (1, 3, 4)
+
+
+def from_npz(path: str) -> Dataset:
+    """A dataset in a ``.npz`` file of one's own, as :func:`numpy.savez` writes it.
+
+    Args:
+        path: the file. It holds the samples ``x_train`` and ``x_test``, which are uint8 images
+            ``[n, h, w]``, ``[n, h, w, c]`` or ``[n, c, h, w]`` with 1, 3 or 4 channels, or
+            features ``[n, features]``, and their labels ``y_train`` and ``y_test``, which are
+            integers from 0. There are as many classes as the largest label says.
+    """
+    file = Path(path).expanduser()
+    try:
+        found = file.stat()
+    except OSError as error:
+        raise BezoarError(f"path: {path} cannot be read: {error.strerror}") from error
+    return _read(file, found.st_mtime_ns, found.st_size)
+
+
+@lru_cache(maxsize=4)
+def _read(path: Path, modified: int, size: int) -> Dataset:
+    arrays = _arrays(path)
+    labels = [arrays[key] for key in ("y_train", "y_test")]
+    for key, found in zip(("y_train", "y_test"), labels, strict=True):
+        if found.ndim != 1 or len(found) == 0 or not np.issubdtype(found.dtype, np.integer):
+            raise BezoarError(
+                f"{path}: {key}: expected a list of integers, found {found.dtype} of shape "
+                f"{list(found.shape)}"
+            )
+    if len(np.unique(labels[0])) < 2:
+        raise BezoarError(f"{path}: y_train: expected two classes or more, found one")
+    try:
+        return Dataset(
+            name=path.stem,
+            train=_samples(arrays["x_train"], "train"),
+            train_labels=labels[0].astype(np.int64),
+            test=_samples(arrays["x_test"], "test"),
+            test_labels=labels[1].astype(np.int64),
+            classes=int(max(found.max() for found in labels)) + 1,
+        )
+    except BezoarError as error:
+        raise BezoarError(f"{path}: {error}") from None
+
+
+def _arrays(path: Path) -> dict[str, NDArray[np.generic]]:
+    arrays: dict[str, NDArray[np.generic]] = {}
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            if not isinstance(file, np.lib.npyio.NpzFile):
+                raise BezoarError(f"{path}: expected a .npz file, found a single array")
+            for key in KEYS:
+                if key not in file:
+                    found = ", ".join(file.files) or "none"
+                    raise BezoarError(f"{path}: expected an array {key!r}, found {found}")
+                arrays[key] = file[key]
+    except BezoarError:
+        raise
+    except (ValueError, OSError, EOFError, MemoryError, zipfile.BadZipFile, zlib.error) as error:
+        raise BezoarError(f"{path}: not a .npz file of plain arrays: {error}") from error
+    return arrays
+
+
+def _samples(samples: NDArray[np.generic], part: str) -> NDArray[np.generic]:
+    """Images as ``[n, channels, height, width]``; features as they are."""
+    if samples.ndim == 3:
+        return samples[:, None]
+    if samples.ndim != 4:
+        return samples
+    first, last = samples.shape[1] in CHANNELS, samples.shape[3] in CHANNELS
+    if first == last:
+        raise BezoarError(
+            f"{part}: expected 1, 3 or 4 channels in the second dimension or in the last, "
+            f"found {list(samples.shape)}"
+        )
+    return samples if first else np.ascontiguousarray(samples.transpose(0, 3, 1, 2))
