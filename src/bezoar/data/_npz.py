@@ -60,21 +60,18 @@ def _read(path: Path, modified: int, size: int) -> Dataset:
 
 
 def _arrays(path: Path) -> dict[str, NDArray[np.generic]]:
-    arrays: dict[str, NDArray[np.generic]] = {}
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with path.open("rb") as content:
+            file = np.load(content, allow_pickle=False)
             if not isinstance(file, np.lib.npyio.NpzFile):
-                raise BezoarError(f"{path}: expected a .npz file, found a single array")
-            for key in KEYS:
-                if key not in file:
-                    found = ", ".join(file.files) or "none"
-                    raise BezoarError(f"{path}: expected an array {key!r}, found {found}")
-                arrays[key] = file[key]
-    except BezoarError:
-        raise
+                raise ValueError("it holds a single array")
+            missing = [key for key in KEYS if key not in file]
+            if not missing:
+                return {key: file[key] for key in KEYS}
+            found = ", ".join(file.files) or "none"
     except (ValueError, OSError, EOFError, MemoryError, zipfile.BadZipFile, zlib.error) as error:
         raise BezoarError(f"{path}: not a .npz file of plain arrays: {error}") from error
-    return arrays
+    raise BezoarError(f"{path}: expected an array {missing[0]!r}, found {found}")
 
 
 def _samples(samples: NDArray[np.generic], part: str) -> NDArray[np.generic]:
