@@ -2,9 +2,12 @@ import gzip
 import stat
 import tarfile
 import zipfile
+from contextlib import suppress
 
 import pytest
 from archives import everything_in, tar_gz, write_zip
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bezoar import BezoarError
 from bezoar.data._archives import open_zip, read_tar
@@ -124,3 +127,20 @@ def test_a_zip_whose_content_is_damaged_is_refused(tmp_path):
     path.write_bytes(content.replace(b"content of a", b"content of x"))
     with pytest.raises(BezoarError, match="damaged or not an archive"), open_zip(path) as archive:
         archive.read("folder/a")
+
+
+@given(st.data())
+def test_any_damage_is_refused_or_harmless(tmp_path_factory, data):
+    folder = tmp_path_factory.getbasetemp()
+    packed_zip = bytearray(write_zip(folder / "it.zip", FILES).read_bytes())
+    packed_tar = bytearray(gzip.decompress(tar_gz(folder / "it.tar.gz", FILES).read_bytes()))
+    for content in (packed_zip, packed_tar):
+        for place in data.draw(st.lists(st.integers(0, len(content) - 1), max_size=4)):
+            content[place] = data.draw(st.integers(0, 255))
+    (folder / "it.zip").write_bytes(packed_zip)
+    (folder / "it.tar.gz").write_bytes(gzip.compress(packed_tar, 1))
+    with suppress(BezoarError):
+        read_tar(folder / "it.tar.gz")
+    with suppress(BezoarError), open_zip(folder / "it.zip") as archive:
+        for entry in archive.infolist():
+            archive.read(entry)

@@ -1,3 +1,6 @@
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -120,3 +123,12 @@ def test_a_file_that_is_not_there(tmp_path):
 def test_the_path_must_be_given():
     with pytest.raises(BezoarError, match="dataset npz: the option 'path' must be given"):
         data.load("npz")
+
+
+def test_the_example_in_the_documentation(tmp_path, monkeypatch):
+    page = Path(__file__).parents[2] / "docs" / "datasets.md"
+    [code] = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    names = written(tmp_path / "it.npz")
+    exec(compile(code, page.name, "exec"), names)
+    np.testing.assert_array_equal(names["mine"].train[:, 0], names["x_train"])

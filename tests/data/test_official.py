@@ -129,6 +129,18 @@ def test_a_cut_down_archive_has_another_name(site, folder):
         find(file, str(folder))
 
 
+def test_a_file_that_cannot_be_read_is_refused(site, folder, monkeypatch):
+    file = offered(site, b"right")
+    (folder / "it.bin").write_bytes(b"right")
+
+    def fails(*_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(_official, "_md5_of", fails)
+    with pytest.raises(BezoarError, match=r"it.bin: cannot be read: Permission denied"):
+        find(file, str(folder))
+
+
 def test_cifar100_from_its_site(site, folder, monkeypatch):
     name = "cifar-100-python.tar.gz"
     content = cifar100_archive(site.folder / name).read_bytes()

@@ -28,8 +28,7 @@ _DAMAGES = (
     zlib.error,
     EOFError,
     OSError,
-    RuntimeError,  # zip: encrypted
-    NotImplementedError,  # zip: a compression that is not known
+    RuntimeError,  # zip: encrypted, or packed in a way that is not known
     UnicodeDecodeError,
 )
 

@@ -16,6 +16,16 @@ KEYS = ("x_train", "y_train", "x_test", "y_test")
 #: How many channels an image may have; this tells [n, h, w, c] and [n, c, h, w] apart.
 CHANNELS = (1, 3, 4)
 
+_UNREADABLE = (
+    ValueError,
+    OSError,
+    EOFError,
+    MemoryError,
+    RuntimeError,  # encrypted, or packed in a way that is not known
+    zipfile.BadZipFile,
+    zlib.error,
+)
+
 
 def from_npz(path: str) -> Dataset:
     """A dataset in a ``.npz`` file of one's own, as :func:`numpy.savez` writes it.
@@ -69,7 +79,7 @@ def _arrays(path: Path) -> dict[str, NDArray[np.generic]]:
             if not missing:
                 return {key: file[key] for key in KEYS}
             found = ", ".join(file.files) or "none"
-    except (ValueError, OSError, EOFError, MemoryError, zipfile.BadZipFile, zlib.error) as error:
+    except _UNREADABLE as error:
         raise BezoarError(f"{path}: not a .npz file of plain arrays: {error}") from error
     raise BezoarError(f"{path}: expected an array {missing[0]!r}, found {found}")
 

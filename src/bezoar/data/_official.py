@@ -115,8 +115,11 @@ def _advice(file: OfficialFile) -> str:
 
 
 def _md5(path: Path) -> str:
-    found = path.stat()
-    return _md5_of(path, found.st_mtime_ns, found.st_size)
+    try:
+        found = path.stat()
+        return _md5_of(path, found.st_mtime_ns, found.st_size)
+    except OSError as error:
+        raise BezoarError(f"{path}: cannot be read: {error.strerror}") from error
 
 
 @lru_cache(maxsize=32)
