@@ -80,7 +80,10 @@ def _look(file: OfficialFile, folder: Path) -> FoundFile | None:
     if len(cut_down) > 1:
         names = ", ".join(path.name for path in cut_down)
         raise BezoarError(f"{file.dataset}: expected one archive in {folder}, found {names}")
-    return FoundFile(cut_down[0], _md5(cut_down[0]), False) if cut_down else None
+    if not cut_down:
+        return None
+    found = _md5(cut_down[0])
+    return FoundFile(cut_down[0], found, official=found == file.md5)
 
 
 def _download(file: OfficialFile) -> Path:
