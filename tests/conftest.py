@@ -1,7 +1,10 @@
+import os
 from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 import pytest
+from archives import cifar100_archive, tiny_imagenet_archive
 from hypothesis import settings
 
 from bezoar import data
@@ -29,6 +32,31 @@ def small_mnist():
         whole.test_labels[test],
         classes=10,
     )
+
+
+@pytest.fixture(scope="session")
+def real_archives():
+    """A folder with real images: cut-down archives of CIFAR-100 and Tiny-ImageNet.
+
+    They lie beside the repository or in the folder that BEZOAR_SHARED_DATA names; where they do
+    not, tests that need them are skipped.
+    """
+    beside = Path(__file__).parents[2] / "shared" / "data"
+    for folder in (beside, Path(os.environ.get("BEZOAR_SHARED_DATA", beside))):
+        if any(folder.glob("cifar-100-python-*")) and any(folder.glob("tiny-imagenet-200-*")):
+            return folder
+    pytest.skip("no archives of real images here")
+
+
+@pytest.fixture(scope="session", params=["real", "random"])
+def image_archives(request, tmp_path_factory):
+    """A folder with cut-down archives: one with real images, where there are some, and one made."""
+    if request.param == "real":
+        return request.getfixturevalue("real_archives")
+    folder = tmp_path_factory.mktemp("archives")
+    cifar100_archive(folder / "cifar-100-python-random.tar.gz", train=3, test=2)
+    tiny_imagenet_archive(folder / "tiny-imagenet-200-random.zip", classes=200, train=3, test=2)
+    return folder
 
 
 @contextmanager

@@ -14,6 +14,7 @@ class Purpose(IntEnum):
     PARTITION = 1
     ATTACK = 2
     COSTS = 3
+    MODEL = 10
 
 
 def generator(

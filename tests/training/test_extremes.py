@@ -1,5 +1,7 @@
 """Sizes at the edge of what there is: few agents, few samples, few classes, one huge hub."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -118,3 +120,19 @@ def test_many_agents_as_few(workers):
             # Whom a median listens to hangs on the last digit where values are equal.
             for name in set(training.METRICS) - {"poison_share"}:
                 assert np.allclose(few[name], many[name], rtol=1e-10, equal_nan=True), name
+
+
+@pytest.mark.parametrize("batches", [False, True])
+def test_images_are_learned_as_their_pixels_in_a_row(small_mnist, workers, batches):
+    rows = replace(
+        small_mnist,
+        train=small_mnist.train.reshape(-1, 784),
+        test=small_mnist.test.reshape(-1, 784),
+    )
+    run = run_of(networks.fan(10, 1), "ios", "label_flip")
+    found = []
+    for dataset in (small_mnist, rows):
+        problem = problem_on(dataset, 10, iterations=4, batches=batches, dtype="float32")
+        [history] = problem.engine([run], workers).train()
+        found.append((history.models.numpy().tobytes(), history["accuracy"].tolist()))
+    assert found[0] == found[1]

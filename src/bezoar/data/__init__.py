@@ -8,13 +8,23 @@ from collections.abc import Callable
 from typing import Any
 
 from bezoar import _options
+from bezoar.data._cifar import cifar10, cifar100
 from bezoar.data._dataset import Dataset
+from bezoar.data._fashion_mnist import fashion_mnist
 from bezoar.data._mnist import mnist
 from bezoar.data._npz import from_npz
 from bezoar.data._partitions import IID, ByClass, Dirichlet, Partition, Partitioner
+from bezoar.data._tiny_imagenet import tiny_imagenet
 
 #: Every dataset by its name.
-DATASETS: dict[str, Callable[..., Dataset]] = {"mnist": mnist, "npz": from_npz}
+DATASETS: dict[str, Callable[..., Dataset]] = {
+    "mnist": mnist,
+    "fashion_mnist": fashion_mnist,
+    "cifar10": cifar10,
+    "cifar100": cifar100,
+    "tiny_imagenet": tiny_imagenet,
+    "npz": from_npz,
+}
 
 #: Every partition by its name.
 PARTITIONS: dict[str, type[Partitioner]] = {kind.name: kind for kind in (IID, Dirichlet, ByClass)}
@@ -28,10 +38,14 @@ __all__ = [
     "Dirichlet",
     "Partition",
     "Partitioner",
+    "cifar10",
+    "cifar100",
+    "fashion_mnist",
     "from_npz",
     "load",
     "mnist",
     "partition",
+    "tiny_imagenet",
 ]
 
 

@@ -16,6 +16,16 @@ KEYS = ("x_train", "y_train", "x_test", "y_test")
 #: How many channels an image may have; this tells [n, h, w, c] and [n, c, h, w] apart.
 CHANNELS = (1, 3, 4)
 
+_UNREADABLE = (
+    ValueError,
+    OSError,
+    EOFError,
+    MemoryError,
+    RuntimeError,  # encrypted, or packed in a way that is not known
+    zipfile.BadZipFile,
+    zlib.error,
+)
+
 
 def from_npz(path: Path) -> Dataset:
     """A dataset in a ``.npz`` file of one's own, as :func:`numpy.savez` writes it.
@@ -26,7 +36,7 @@ def from_npz(path: Path) -> Dataset:
             features ``[n, features]``, and their labels ``y_train`` and ``y_test``, which are
             integers from 0. There are as many classes as the largest label says.
     """
-    file = path.expanduser()
+    file = Path(path).expanduser()
     try:
         found = file.stat()
     except OSError as error:
@@ -60,21 +70,18 @@ def _read(path: Path, modified: int, size: int) -> Dataset:
 
 
 def _arrays(path: Path) -> dict[str, NDArray[np.generic]]:
-    arrays: dict[str, NDArray[np.generic]] = {}
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with path.open("rb") as content:
+            file = np.load(content, allow_pickle=False)
             if not isinstance(file, np.lib.npyio.NpzFile):
-                raise BezoarError(f"{path}: expected a .npz file, found a single array")
-            for key in KEYS:
-                if key not in file:
-                    found = ", ".join(file.files) or "none"
-                    raise BezoarError(f"{path}: expected an array {key!r}, found {found}")
-                arrays[key] = file[key]
-    except BezoarError:
-        raise
-    except (ValueError, OSError, EOFError, MemoryError, zipfile.BadZipFile, zlib.error) as error:
+                raise ValueError("it holds a single array")
+            missing = [key for key in KEYS if key not in file]
+            if not missing:
+                return {key: file[key] for key in KEYS}
+            found = ", ".join(file.files) or "none"
+    except _UNREADABLE as error:
         raise BezoarError(f"{path}: not a .npz file of plain arrays: {error}") from error
-    return arrays
+    raise BezoarError(f"{path}: expected an array {missing[0]!r}, found {found}")
 
 
 def _samples(samples: NDArray[np.generic], part: str) -> NDArray[np.generic]:

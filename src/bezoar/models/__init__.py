@@ -1,9 +1,63 @@
 """Models: how a model lies in memory, and what it makes of samples.
 
-Here belongs what is trained: softmax regression, and networks when they come. How a model is
-trained is the affair of :mod:`bezoar.training`.
+Here belongs what is trained: softmax regression, small networks and ResNets, and how they
+begin. How a model is trained is the affair of :mod:`bezoar.training`.
 """
 
-from bezoar.models._softmax import SoftmaxRegression
+from collections.abc import Callable
+from typing import Any
 
-__all__ = ["SoftmaxRegression"]
+import torch
+from torch import nn
+
+from bezoar import _options
+from bezoar.models._batch_norm import pool_statistics
+from bezoar.models._initialise import initialise
+from bezoar.models._output_layer import output_layer
+from bezoar.models._resnet import resnet18, resnet34
+from bezoar.models._small import cnn, mlp
+from bezoar.models._softmax import SoftmaxRegression
+from bezoar.models._weights import load_weights
+
+#: Every network by its name. A maker takes the shape of a sample, the number of classes, and its
+#: options.
+MODELS: dict[str, Callable[..., nn.Module]] = {
+    "mlp": mlp,
+    "cnn": cnn,
+    "resnet18": resnet18,
+    "resnet34": resnet34,
+}
+
+__all__ = [
+    "MODELS",
+    "SoftmaxRegression",
+    "cnn",
+    "create",
+    "initialise",
+    "load_weights",
+    "mlp",
+    "output_layer",
+    "pool_statistics",
+    "resnet18",
+    "resnet34",
+]
+
+
+def create(
+    name: str, image_shape: tuple[int, ...], classes: int, seed: int = 0, **options: Any
+) -> nn.Module:
+    """The network called ``name``, with parameters that follow from the seed.
+
+    Args:
+        name: one of :data:`MODELS`.
+        image_shape: ``(channels, height, width)`` of an image, or ``(features,)``.
+        classes: the number of classes.
+        seed: see :func:`initialise`.
+        **options: options of the network.
+    """
+    given = {"image_shape": tuple(image_shape), "classes": classes, **options}
+    # Layers of torch draw parameters when they are made, from a generator that all share.
+    with torch.random.fork_rng(devices=()):
+        module = _options.create("model", name, MODELS, given)
+    initialise(module, seed)
+    return module

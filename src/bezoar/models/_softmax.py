@@ -45,8 +45,7 @@ class SoftmaxRegression:
         """
         design = torch.zeros(len(samples), self.width, dtype=dtype)
         values = design[:, : self.features]
-        rows = np.ascontiguousarray(samples).reshape(len(samples), -1)
-        values.copy_(torch.from_numpy(rows))
+        values.numpy()[:] = samples.reshape(len(samples), -1)
         if samples.dtype == np.uint8:
             values.mul_(2 / 255).sub_(1)
         design[:, self.features] = 1

@@ -1,0 +1,171 @@
+"""Official files of datasets: where they are looked for, and how they are checked."""
+
+import hashlib
+import os
+import sys
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+from bezoar._errors import BezoarError
+
+#: The environment variable that names a folder with dataset files.
+DATA_VARIABLE = "BEZOAR_DATA"
+
+
+@dataclass(frozen=True)
+class OfficialFile:
+    """A file as its publisher offers it.
+
+    Attributes:
+        dataset: the dataset's name.
+        filename: what the file is called, perhaps with a folder in front.
+        md5: its checksum.
+        url: its address.
+        cut_down: what a cut-down archive in the same layout may be called, as a pattern for
+            :meth:`pathlib.Path.glob`; by default none is accepted.
+    """
+
+    dataset: str
+    filename: str
+    md5: str
+    url: str
+    cut_down: str = ""
+
+
+class FoundFile(NamedTuple):
+    """A file on this machine, its checksum, and whether it is the official one."""
+
+    path: Path
+    md5: str
+    official: bool
+
+
+def find(file: OfficialFile, data_dir: str | None = None) -> FoundFile:
+    """The official file, or an archive that was cut down from it.
+
+    If ``data_dir`` is given, the file must be there. Otherwise it is looked for in the folder
+    that ``BEZOAR_DATA`` names, then in the cache folder, into which it is downloaded at last.
+    """
+    if data_dir is not None:
+        found = _look(file, Path(data_dir).expanduser())
+        if found is None:
+            raise BezoarError(f"data_dir: {data_dir} lacks the file; {_advice(file)}")
+        return found
+    named = os.environ.get(DATA_VARIABLE)
+    found = _look(file, Path(named).expanduser()) if named else None
+    return found or FoundFile(_download(file), file.md5, True)
+
+
+def cache_folder() -> Path:
+    """Where downloaded and decoded files are kept: the user's cache folder, as the system says."""
+    import pooch  # takes a while to import
+
+    return Path(pooch.os_cache("bezoar"))
+
+
+def _look(file: OfficialFile, folder: Path) -> FoundFile | None:
+    official = folder / file.filename
+    if official.is_file():
+        found = _md5(official)
+        if found != file.md5:
+            hint = f"; a cut-down archive is named {file.cut_down}" if file.cut_down else ""
+            raise BezoarError(
+                f"{file.dataset}: {official} is damaged or not the official file (md5 {found}, "
+                f"expected {file.md5}){hint}"
+            )
+        return FoundFile(official, found, True)
+    cut_down = sorted(folder.glob(file.cut_down)) if file.cut_down else []
+    if len(cut_down) > 1:
+        names = ", ".join(path.name for path in cut_down)
+        raise BezoarError(f"{file.dataset}: expected one archive in {folder}, found {names}")
+    if not cut_down:
+        return None
+    found = _md5(cut_down[0])
+    return FoundFile(cut_down[0], found, official=found == file.md5)
+
+
+def _download(file: OfficialFile) -> Path:
+    """The official file in the cache folder, downloaded if it is not there or is damaged.
+
+    A download arrives under another name and is moved to its place when its checksum is right.
+    One that breaks off begins again from the start: pooch cannot resume.
+    """
+    path = cache_folder() / file.filename
+    if path.is_file() and _md5(path) == file.md5:
+        return path
+    import pooch
+    from requests import RequestException
+
+    downloader = pooch.HTTPDownloader(progressbar=_Bar(file.filename), chunk_size=1 << 18)
+    try:
+        pooch.retrieve(
+            file.url, f"md5:{file.md5}", file.filename, cache_folder(), downloader=downloader
+        )
+    except (RequestException, OSError, ValueError) as error:
+        raise BezoarError(
+            f"{file.dataset}: cannot be downloaded: {error}; {_advice(file)}"
+        ) from error
+    return path
+
+
+def _advice(file: OfficialFile) -> str:
+    return (
+        f"put {file.filename} (md5 {file.md5}, from {file.url}) into {cache_folder()}, or into a "
+        f"folder that data_dir or the environment variable {DATA_VARIABLE} names"
+    )
+
+
+def _md5(path: Path) -> str:
+    try:
+        found = path.stat()
+        return _md5_of(path, found.st_mtime_ns, found.st_size)
+    except OSError as error:
+        raise BezoarError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+@lru_cache(maxsize=32)
+def _md5_of(path: Path, modified: int, size: int) -> str:
+    with path.open("rb") as content:
+        return hashlib.file_digest(content, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
+
+
+class _Bar:
+    """What pooch asks of a progress bar, drawn on a terminal by rich."""
+
+    def __init__(self, filename: str) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn
+
+        self._progress = Progress(
+            "{task.description}",
+            BarColumn(),
+            DownloadColumn(),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+            disable=not sys.stderr.isatty(),
+        )
+        self._task = self._progress.add_task(filename, total=None)
+
+    @property
+    def total(self) -> float | None:
+        """The bytes to come; the bar is shown once they are known."""
+        return self._progress.tasks[0].total
+
+    @total.setter
+    def total(self, total: int) -> None:
+        self._progress.update(self._task, total=total or None)
+        self._progress.start()
+
+    def update(self, count: int) -> None:
+        """So many bytes have come."""
+        self._progress.advance(self._task, count)
+
+    def reset(self) -> None:
+        """Begin to count again."""
+        self._progress.update(self._task, completed=0)
+
+    def close(self) -> None:
+        """Leave the bar as it is."""
+        self._progress.stop()

@@ -1,0 +1,51 @@
+"""The first parameters of a model, as a function of a seed."""
+
+from math import prod, sqrt
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from bezoar._errors import BezoarError
+from bezoar._seeds import Purpose, generator
+
+_DRAWN = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
+_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.GroupNorm, nn.LayerNorm)
+
+
+def initialise(module: nn.Module, seed: int) -> None:
+    """Give every parameter of a module its first value, the same for the same seed anywhere.
+
+    Weights and biases of linear layers and convolutions are uniform in ±1/√(inputs of a neuron),
+    PyTorch's own choice; normalisations begin as the identity. A layer of another kind that has
+    parameters must have a method ``initialise(rng: numpy.random.Generator)``, which then also
+    answers for the layers inside it.
+    """
+    _initialise(module, "", generator(seed, Purpose.MODEL))
+
+
+def _initialise(module: nn.Module, name: str, rng: np.random.Generator) -> None:
+    own = getattr(module, "initialise", None)
+    if callable(own):
+        own(rng)
+    elif isinstance(module, _DRAWN):
+        bound = 1 / sqrt(prod(module.weight.shape[1:]))
+        for parameter in module.parameters(recurse=False):
+            _draw(parameter, bound, rng)
+    elif isinstance(module, _NORMS):
+        module.reset_parameters()  # ones and zeros
+    elif any(True for _ in module.parameters(recurse=False)):
+        raise BezoarError(
+            f"model: {name or 'it'} is a {type(module).__name__}, which cannot be initialised from "
+            "a seed; give it a method initialise(rng)"
+        )
+    else:
+        for inner, child in module.named_children():
+            _initialise(child, f"{name}.{inner}" if name else inner, rng)
+
+
+def _draw(parameter: Tensor, bound: float, rng: np.random.Generator) -> None:
+    # numpy's numbers do not depend on the processor, nor on the parameter's type and device.
+    values = rng.uniform(-bound, bound, size=tuple(parameter.shape))
+    with torch.no_grad():
+        parameter.copy_(torch.from_numpy(values))

@@ -1,0 +1,21 @@
+"""Which layer of a network gives the scores."""
+
+from torch import nn
+
+from bezoar._errors import BezoarError
+
+
+def output_layer(module: nn.Module) -> tuple[str, nn.Linear]:
+    """The name and the layer that gives the scores of the classes.
+
+    It is ``module.output`` where that is a linear layer, otherwise the last linear layer in the
+    order in which the module names its layers.
+    """
+    linear = {name: layer for name, layer in module.named_modules() if isinstance(layer, nn.Linear)}
+    if not linear:
+        raise BezoarError(
+            f"model: expected a linear layer that gives the scores, found none in "
+            f"{type(module).__name__}; call it 'output'"
+        )
+    name = "output" if "output" in linear else list(linear)[-1]
+    return name, linear[name]

@@ -1,0 +1,78 @@
+"""Small networks: the two that federated averaging was introduced with."""
+
+from itertools import pairwise
+from math import prod
+
+import torch
+from torch import Tensor, nn
+
+from bezoar.models._checks import check_count, check_image
+
+
+def cnn(
+    image_shape: tuple[int, ...], classes: int, width: int = 32, hidden: int = 512
+) -> nn.Module:
+    """`McMahan et al. <https://arxiv.org/abs/1602.05629>`_'s convolutional network.
+
+    Two 5 × 5 convolutions, each followed by 2 × 2 max-pooling, then a fully connected layer.
+
+    Args:
+        image_shape: ``(channels, height, width)`` of an image.
+        classes: the number of classes.
+        width: the channels of the first convolution; the second has twice as many.
+        hidden: the neurons of the fully connected layer.
+    """
+    return CNN(image_shape, classes, width, hidden)
+
+
+def mlp(image_shape: tuple[int, ...], classes: int, width: int = 200, depth: int = 2) -> nn.Module:
+    """`McMahan et al. <https://arxiv.org/abs/1602.05629>`_'s fully connected network.
+
+    Args:
+        image_shape: the shape of a sample, which is flattened.
+        classes: the number of classes.
+        width: the neurons of a hidden layer.
+        depth: the number of hidden layers.
+    """
+    return MLP(image_shape, classes, width, depth)
+
+
+class CNN(nn.Module):
+    """See :func:`cnn`."""
+
+    def __init__(self, image_shape: tuple[int, ...], classes: int, width: int, hidden: int) -> None:
+        super().__init__()
+        channels, height, width_px = check_image(image_shape, least=4)
+        check_count("width", width)
+        check_count("hidden", hidden)
+        self.conv1 = nn.Conv2d(channels, width, 5, padding=2)
+        self.conv2 = nn.Conv2d(width, 2 * width, 5, padding=2)
+        self.hidden = nn.Linear(2 * width * (height // 4) * (width_px // 4), hidden)
+        self.output = nn.Linear(hidden, classes)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """``[n, classes]`` scores of ``[n, channels, height, width]`` images."""
+        pooled = torch.max_pool2d(torch.relu(self.conv1(images)), 2)
+        pooled = torch.max_pool2d(torch.relu(self.conv2(pooled)), 2)
+        scores: Tensor = self.output(torch.relu(self.hidden(pooled.flatten(1))))
+        return scores
+
+
+class MLP(nn.Module):
+    """See :func:`mlp`."""
+
+    def __init__(self, image_shape: tuple[int, ...], classes: int, width: int, depth: int) -> None:
+        super().__init__()
+        check_count("width", width)
+        check_count("depth", depth, least=0)
+        sizes = [prod(image_shape), *[width] * depth]
+        self.hidden = nn.ModuleList(nn.Linear(before, after) for before, after in pairwise(sizes))
+        self.output = nn.Linear(sizes[-1], classes)
+
+    def forward(self, samples: Tensor) -> Tensor:
+        """``[n, classes]`` scores of ``[n, …]`` samples."""
+        values = samples.flatten(1)
+        for layer in self.hidden:
+            values = torch.relu(layer(values))
+        scores: Tensor = self.output(values)
+        return scores
