@@ -1,23 +1,24 @@
 """Softmax regression with full gradients, for all runs in one pass over the data."""
 
-import hashlib
-from collections.abc import Sequence
-from threading import Lock
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from bezoar._errors import BezoarError
 from bezoar.aggregators import OutputLayer
 from bezoar.data import Dataset, Partition
 from bezoar.models import SoftmaxRegression
 from bezoar.training._agent_by_agent import BLOCK, AgentByAgent
+from bezoar.training._agent_samples import data_identity
 from bezoar.training._agents_in_batches import AgentsInBatches
 from bezoar.training._run import Run, State
-from bezoar.training._task import DTYPES, Cost, Task
+from bezoar.training._task import DTYPES, Cost, Task, check_partition
 from bezoar.training._workers import Workers
+
+#: Models tested at a time.
+TESTED = 32
 
 #: Agents who hold fewer samples than this are trained in batches of agents.
 FEW_SAMPLES = 200
@@ -53,13 +54,7 @@ class SoftmaxTask(Task):
         batches: bool | None = None,
     ) -> None:
         super().__init__(runs, workers, dtype, device)
-        if partition.agents != self.agents:
-            raise BezoarError(
-                f"partition: made for {partition.agents} agents, but the {runs[0].network.name} "
-                f"network has {self.agents}"
-            )
-        for run in runs:
-            run.attack.check(dataset.classes)
+        check_partition(dataset, partition, self.runs)
         self.dataset, self.partition = dataset, partition
         self.model = SoftmaxRegression(dataset.classes, dataset.features)
         if batches is None:
@@ -68,7 +63,6 @@ class SoftmaxTask(Task):
             self.model, dataset, partition, self.runs, self.dtype, self.device, workers
         )
         self._test: _TestSet | None = None
-        self._one_at_a_time = Lock()
         self._gaps: dict[tuple[int, ...], float] = {}
 
     @staticmethod
@@ -84,17 +78,19 @@ class SoftmaxTask(Task):
         model = SoftmaxRegression(dataset.classes, dataset.features)
         slower = 2 if dtype == "float64" else 1
         sample = 2 * model.classes * model.width * slower
+        step = 2 * sample * len(dataset.train)  # scores, then gradients
         return Cost(
             bytes=(4 + remembered) * DTYPES[dtype].itemsize * agents * model.classes * model.width,
-            step=2 * sample * len(dataset.train),  # scores, then gradients
+            step=step,
             test=sample * len(dataset.test),
+            gradients=step,
         )
 
     def start(self) -> dict[str, Tensor]:
         shape = (len(self.runs), self.agents, self.model.classes, self.model.width)
         return {"models": torch.zeros(shape, dtype=self.dtype, device=self.device)}
 
-    def gradients(self, state: State, iteration: int, out: Tensor) -> Tensor:
+    def gradients(self, state: State, update: int, out: Tensor) -> Tensor:
         return self._way.gradients(state.models, out)
 
     def gradients_at(self, common: Tensor, models: Tensor) -> tuple[Tensor, Tensor]:
@@ -104,11 +100,23 @@ class SoftmaxTask(Task):
     def tests(self) -> bool:
         return True
 
-    def test(self, models: Tensor, loss: bool = False) -> tuple[Tensor, Tensor]:
-        with self._one_at_a_time:
-            if self._test is None:
-                self._test = _TestSet(self.dataset, self.model, self.dtype, self.device)
-        return self._test.evaluate(models, loss)
+    def test(
+        self,
+        models: Tensor,
+        buffers: Mapping[str, Tensor],
+        which: Sequence[int],
+        loss: bool = False,
+    ) -> tuple[Tensor, Tensor]:
+        if self._test is None:
+            self._test = _TestSet(self.dataset, self.model, self.dtype, self.device)
+        tests = self._test
+
+        def evaluate(first: int) -> tuple[Tensor, Tensor]:
+            return tests.evaluate(models[list(which[first : first + TESTED])], loss)
+
+        parts = self.workers.map(evaluate, range(0, len(which), TESTED))
+        accuracy, cost = zip(*parts, strict=True)
+        return torch.cat(accuracy), torch.cat(cost)
 
     @property
     def output_layer(self) -> OutputLayer:
@@ -154,14 +162,11 @@ class SoftmaxTask(Task):
         return design[:, : self.dataset.features + 1].numpy()
 
     def identity(self) -> str:
-        digest = hashlib.sha256()
-        data, partition = self.dataset, self.partition
-        for part in (data.train, data.train_labels, data.test, data.test_labels):
-            digest.update(np.ascontiguousarray(part).data)
-        for part in (partition.order, partition.offsets):
-            digest.update(np.ascontiguousarray(part).data)
         way = type(self._way).__name__
-        return f"softmax regression on {data.name}, {way}, data and partition {digest.hexdigest()}"
+        return (
+            f"softmax regression on {self.dataset.name}, {way}, data and partition "
+            f"{data_identity(self.dataset, self.partition)}"
+        )
 
 
 class _TestSet:
