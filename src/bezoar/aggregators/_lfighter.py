@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from bezoar._errors import BezoarError
+from bezoar._questions import answered_at_once
 from bezoar.aggregators._neighbourhood import TIE, Neighbourhood, normalised, pairwise
 from bezoar.aggregators._output_layer import OutputLayer
 from bezoar.aggregators._rule import WeightedAggregator
@@ -138,7 +139,7 @@ def _lloyd(neighbourhood: Neighbourhood, distances: Tensor) -> Tensor:
     first = to_first <= to_second
     for _ in range(LLOYD_STEPS):
         new = _to_mean(distances, first & finite) <= _to_mean(distances, ~first & finite)
-        if bool((new == first).all()):
+        if answered_at_once() and bool((new == first).all()):
             break
         first = new
     return first

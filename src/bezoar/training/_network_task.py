@@ -115,6 +115,7 @@ class NetworkTask(Task):
         if start is not None:
             self._starts = dict.fromkeys(seeds, self._given(start))
         self._lent = Lender(self._model)
+        self._told: tuple[Tensor | None, int] = None, 1
         self._check_scores()
 
     def _check_options(self) -> None:
@@ -186,7 +187,7 @@ class NetworkTask(Task):
         }
 
     def gradients(self, state: State, update: int, out: Tensor) -> Tensor:
-        self.threads = threads = int(state.tensors[THREADS].numpy()[0])
+        threads = self._threads_of(state)
         seeds = dict.fromkeys(run.seed for run in self.runs)
         drawn = [(seed, agent) for agent in range(self.agents) for seed in seeds]
         loaded = self.workers.map(lambda who: self._draw(*who, update), drawn)
@@ -207,6 +208,14 @@ class NetworkTask(Task):
         else:
             self.workers.one_by_one(differentiate, pieces, threads)
         return out
+
+    def _threads_of(self, state: State) -> int:
+        """How agents are computed, read once for all states of a training."""
+        told = state.tensors[THREADS]
+        if told is not self._told[0]:
+            self.threads = int(told[0])
+            self._told = told, self.threads
+        return self._told[1]
 
     def _draw(self, seed: int, agent: int, update: int) -> tuple[Ints, Tensor]:
         """The batch of an agent in runs of one seed: which of its samples, and these."""

@@ -1,4 +1,4 @@
-"""Softmax regression with full gradients, for all runs in one pass over the data."""
+"""Softmax regression: full gradients for all runs in one pass over the data, or batches."""
 
 from collections.abc import Mapping, Sequence
 
@@ -7,13 +7,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from bezoar._errors import BezoarError
 from bezoar.aggregators import OutputLayer
 from bezoar.data import Dataset, Partition
 from bezoar.models import SoftmaxRegression
 from bezoar.training._agent_by_agent import BLOCK, AgentByAgent
 from bezoar.training._agent_samples import data_identity
 from bezoar.training._agents_in_batches import AgentsInBatches
+from bezoar.training._batches import Batches, Order
 from bezoar.training._run import Run, State
+from bezoar.training._softmax_batches import SoftmaxBatches
 from bezoar.training._task import DTYPES, Cost, Task, check_partition
 from bezoar.training._workers import Workers
 
@@ -41,6 +44,9 @@ class SoftmaxTask(Task):
         device: a torch device.
         batches: whether to take agents in batches, which is faster where they hold few samples;
             by default where they do.
+        batch: how many of its samples an agent takes for a gradient; by default all.
+        order: how agents go through their samples in batches: ``"random"``, or ``"consecutive"``
+            as the code of the paper's authors does with batches of 5000.
     """
 
     def __init__(
@@ -52,21 +58,35 @@ class SoftmaxTask(Task):
         dtype: str = "float32",
         device: str = "cpu",
         batches: bool | None = None,
+        *,
+        batch: int | None = None,
+        order: Order = "random",
     ) -> None:
         super().__init__(runs, workers, dtype, device)
         check_partition(dataset, partition, self.runs)
         self.dataset, self.partition = dataset, partition
         self.model = SoftmaxRegression(dataset.classes, dataset.features)
         if batches is None:
-            batches = int(partition.sizes.max()) < FEW_SAMPLES
-        self._way = (AgentsInBatches if batches else AgentByAgent)(
-            self.model, dataset, partition, self.runs, self.dtype, self.device, workers
-        )
+            batches = batch is None and int(partition.sizes.max()) < FEW_SAMPLES
+        if batches and batch is not None:
+            raise BezoarError(f"batches: agents cannot be taken in batches with batch {batch}")
+        described = (self.model, dataset, partition, self.runs)
+        kind = AgentsInBatches if batches else AgentByAgent
+        self._way = kind(*described, self.dtype, self.device, workers)
+        self._sampled: SoftmaxBatches | None = None
+        self._told = ""
+        if batch is not None:
+            assert isinstance(self._way, AgentByAgent)
+            drawn = Batches(partition.sizes, batch, order)
+            self._sampled = SoftmaxBatches(self._way, drawn, *described, workers)
+            self._told = f"batches of {batch} in {order} order, "
         self._test: _TestSet | None = None
         self._gaps: dict[tuple[int, ...], float] = {}
 
     @staticmethod
-    def cost(dataset: Dataset, agents: int, dtype: str, remembered: int = 0) -> Cost:
+    def cost(
+        dataset: Dataset, agents: int, dtype: str, remembered: int = 0, batch: int | None = None
+    ) -> Cost:
         """What a run takes: models, gradients, and the labels' part of gradients.
 
         Args:
@@ -74,16 +94,17 @@ class SoftmaxTask(Task):
             agents: the number of agents.
             dtype: ``"float32"`` or ``"float64"``.
             remembered: how many tensors like the models its optimiser and rule remember.
+            batch: as for the task.
         """
         model = SoftmaxRegression(dataset.classes, dataset.features)
         slower = 2 if dtype == "float64" else 1
         sample = 2 * model.classes * model.width * slower
-        step = 2 * sample * len(dataset.train)  # scores, then gradients
+        whole = 2 * sample * len(dataset.train)  # scores, then gradients
         return Cost(
             bytes=(4 + remembered) * DTYPES[dtype].itemsize * agents * model.classes * model.width,
-            step=step,
+            step=whole if batch is None else 2 * sample * agents * batch,
             test=sample * len(dataset.test),
-            gradients=step,
+            gradients=whole,
         )
 
     def start(self) -> dict[str, Tensor]:
@@ -91,6 +112,8 @@ class SoftmaxTask(Task):
         return {"models": torch.zeros(shape, dtype=self.dtype, device=self.device)}
 
     def gradients(self, state: State, update: int, out: Tensor) -> Tensor:
+        if self._sampled is not None:
+            return self._sampled.gradients(state.models, update, out)
         return self._way.gradients(state.models, out)
 
     def gradients_at(self, common: Tensor, models: Tensor) -> tuple[Tensor, Tensor]:
@@ -164,7 +187,7 @@ class SoftmaxTask(Task):
     def identity(self) -> str:
         way = type(self._way).__name__
         return (
-            f"softmax regression on {self.dataset.name}, {way}, data and partition "
+            f"softmax regression on {self.dataset.name}, {way}, {self._told}data and partition "
             f"{data_identity(self.dataset, self.partition)}"
         )
 
