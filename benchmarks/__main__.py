@@ -19,6 +19,7 @@ BENCHMARKS: dict[str, Callable[[], Result]] = {
     "metrics": steps.metrics,
     "long": long.long,
     "networks": networks.networks,
+    "wide_networks": networks.wide_networks,
     "gathered": agents.gathered,
     "agents": agents.agents,
 }
