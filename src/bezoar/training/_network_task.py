@@ -48,8 +48,8 @@ class NetworkTask(Task):
     with the regular agents' pooled statistics.
 
     Gradients for metrics (ξ, A, the cost f) are those of the cost that is trained: means over all
-    local samples, or over ``gradient_samples`` of them, in parts as large as a batch and in
-    training mode, without augmentation.
+    local samples, or over ``gradient_samples`` of them, in parts as large as what training computes
+    at a time and in training mode, without augmentation.
 
     Agents are computed side by side, each on one thread, or one after the other, each operation on
     several threads. Results differ by rounding, and depend on :attr:`threads` alone, not on the
@@ -115,7 +115,7 @@ class NetworkTask(Task):
         if start is not None:
             self._starts = dict.fromkeys(seeds, self._given(start))
         self._lent = Lender(self._model)
-        self._told: tuple[Tensor | None, int] = None, 1
+        self._read: tuple[Tensor | None, int] = None, 1
         self._check_scores()
 
     def _check_options(self) -> None:
@@ -188,8 +188,7 @@ class NetworkTask(Task):
 
     def gradients(self, state: State, update: int, out: Tensor) -> Tensor:
         threads = self._threads_of(state)
-        seeds = dict.fromkeys(run.seed for run in self.runs)
-        drawn = [(seed, agent) for agent in range(self.agents) for seed in seeds]
+        drawn = [(seed, agent) for agent in range(self.agents) for seed in self._starts]
         loaded = self.workers.map(lambda who: self._draw(*who, update), drawn)
         batches = dict(zip(drawn, loaded, strict=True))
         buffers = {name.removeprefix(BUFFERS): state.tensors[name] for name in self.buffers}
@@ -199,9 +198,10 @@ class NetworkTask(Task):
             places, inputs = batches[self.runs[run].seed, agent]
             labels = self._samples.labels(run, agent, places)
             own = {name: values[run, agent] for name, values in buffers.items()}
-            self._add_gradient(state.models[run, agent], own, inputs, labels, out[run, agent])
+            into = out[run, agent].zero_()
+            vector, parts = state.models[run, agent], self.accumulate
+            self._add_gradient(vector, own, inputs, labels, into, parts=parts)
 
-        out.zero_()
         pieces = [(run, agent) for agent in range(self.agents) for run in range(len(self.runs))]
         if threads == 1:
             self.workers.map(differentiate, pieces)
@@ -212,10 +212,10 @@ class NetworkTask(Task):
     def _threads_of(self, state: State) -> int:
         """How agents are computed, read once for all states of a training."""
         told = state.tensors[THREADS]
-        if told is not self._told[0]:
+        if told is not self._read[0]:
             self.threads = int(told[0])
-            self._told = told, self.threads
-        return self._told[1]
+            self._read = told, self.threads
+        return self._read[1]
 
     def _draw(self, seed: int, agent: int, update: int) -> tuple[Ints, Tensor]:
         """The batch of an agent in runs of one seed: which of its samples, and these."""
@@ -231,14 +231,17 @@ class NetworkTask(Task):
         labels: Labels,
         out: Tensor,
         share: float = 1.0,
+        parts: int = 1,
     ) -> Tensor:
         """Add the gradient over some samples, times ``share``, to ``out [D]``.
+
+        They are computed in so many equal parts, one after the other.
 
         Returns:
             The mean cross-entropy, times ``share``.
         """
         costs = []
-        size = len(inputs) // self.accumulate or 1
+        size = len(inputs) // parts
         with self._lent(training=True) as model, torch.enable_grad():
             model.bind(vector, buffers, out)
             for first in range(0, len(inputs), size):
@@ -258,10 +261,11 @@ class NetworkTask(Task):
         shape = (len(self.runs), self.agents)
         costs = torch.zeros(shape, dtype=torch.float64, device=self.device)
 
-        def differentiate(agent: int) -> None:
-            for places, share in self._measured(agent):
+        def differentiate(piece: tuple[int, int]) -> None:
+            agent, seed = piece
+            for places, share in self._measured(agent, seed):
                 inputs = self._samples.inputs(agent, places)
-                for run in range(len(self.runs)):
+                for run in (place for place, run in enumerate(self.runs) if run.seed == seed):
                     labels = self._samples.labels(run, agent, places)
                     if labels.dynamic is not None:
                         scores = self._scores_in_training(models[run, agent], inputs)
@@ -271,16 +275,18 @@ class NetworkTask(Task):
                     cost = self._add_gradient(common[run], scratch, inputs, labels, out, share)
                     costs[run, agent] += cost
 
-        self.workers.map(differentiate, range(self.agents))
+        pieces = [(agent, seed) for agent in range(self.agents) for seed in self._starts]
+        self.workers.map(differentiate, pieces)
         return gradients, costs
 
-    def _measured(self, agent: int) -> Iterator[tuple[Ints, float]]:
+    def _measured(self, agent: int, seed: int) -> Iterator[tuple[Ints, float]]:
         """The samples that an agent's gradient is measured on, in parts, and each part's share."""
         places = np.arange(self.partition.sizes[agent])
         if self.gradient_samples is not None:
-            rng = generator(self.runs[0].seed, Purpose.GRADIENT_SAMPLES, agent)
+            rng = generator(seed, Purpose.GRADIENT_SAMPLES, agent)
             places = np.sort(rng.permutation(places)[: self.gradient_samples])
-        for part in np.array_split(places, -(-len(places) // self.batches.batch)):
+        together = self.batches.batch // self.accumulate
+        for part in np.array_split(places, -(-len(places) // together)):
             yield part, len(part) / len(places)
 
     def _scores_in_training(self, vector: Tensor, inputs: Tensor) -> Tensor:
@@ -312,7 +318,6 @@ class NetworkTask(Task):
         which: Sequence[int],
         loss: bool = False,
     ) -> tuple[Tensor, Tensor]:
-
         def evaluate(first: int) -> Tensor:
             inputs, labels = self._samples.tests(slice(first, first + TESTED))
             found = []
