@@ -1,4 +1,4 @@
-"""Small torch modules for 28 × 28 pixels, and what the tests of networks train with them."""
+"""Small torch modules for 28 × 28 pixels, flat or not, and what the tests train with them."""
 
 import numpy as np
 import torch
@@ -13,11 +13,12 @@ STEP = 0.01
 
 
 def mlp():
-    return nn.Sequential(nn.Linear(784, 16), nn.Tanh(), nn.Linear(16, 10))
+    return nn.Sequential(nn.Flatten(), nn.Linear(784, 16), nn.Tanh(), nn.Linear(16, 10))
 
 
 def cnn():
     return nn.Sequential(
+        nn.Flatten(),
         nn.Unflatten(1, (1, 28, 28)),
         nn.Conv2d(1, 4, 5, stride=3),
         nn.ReLU(),
@@ -40,7 +41,7 @@ class Residual(nn.Module):
         self.after = nn.BatchNorm2d(6)
 
     def forward(self, inputs):
-        first = torch.relu(self.before(self.stem(inputs.unflatten(1, (1, 28, 28)))))
+        first = torch.relu(self.before(self.stem(inputs.reshape(-1, 1, 28, 28))))
         second = torch.relu(first + self.after(self.inside(first)))
         return self.output(second.mean((2, 3)))
 

@@ -326,7 +326,7 @@ def test_the_output_layer_comes_first(small_mnist, workers):
             self.last = nn.Linear(5, 5)
 
         def forward(self, inputs):
-            return self.output(self.last(self.first(inputs)))
+            return self.output(self.last(self.first(inputs.flatten(1))))
 
     for model, features in ((Named, 5), (mlp, 16), (cnn, 54), (Residual, 6)):
         task = task_of(small_mnist, [run_of()], workers, model)
@@ -363,7 +363,7 @@ def test_what_tells_tasks_apart(small_mnist, workers):
     found = [
         identity(),
         identity(cnn),
-        identity(lambda: nn.Sequential(nn.Linear(784, 16), nn.ReLU(), nn.Linear(16, 10))),
+        identity(lambda: nn.Sequential(*mlp()[:2], nn.ReLU(), nn.Linear(16, 10))),
         identity(batch=4),
         identity(order="consecutive"),
         identity(accumulate=2),
@@ -388,7 +388,7 @@ def test_lower_precision_only_on_request(small_mnist, workers):
 
         def forward(self, inputs):
             seen.append(torch.is_autocast_enabled("cpu"))
-            return inputs[:, :10] * self.scale
+            return inputs.flatten(1)[:, :10] * self.scale
 
     for autocast in (None, "bfloat16"):
         task = task_of(small_mnist, [run_of()], workers, Watching, autocast=autocast)
@@ -409,7 +409,7 @@ def test_buffers_that_a_module_replaces_are_kept(small_mnist, workers):
         def forward(self, inputs):
             if self.training:
                 self.seen = self.seen + len(inputs)
-            return self.linear(inputs)
+            return self.linear(inputs.flatten(1))
 
     engine = Engine(task_of(small_mnist, [run_of("mean")], workers, Counting), iterations=5)
     state = engine.start()
@@ -437,12 +437,11 @@ def test_costs_to_plan_with(small_mnist):
         ({"gradient_samples": -1}, "gradient_samples: expected a number from 1, found -1"),
         ({"threads": 1.5}, "threads: expected a number from 1, found 1.5"),
         ({"autocast": "int8"}, "autocast: 'int8' is not known; allowed: "),
-        ({"augment": True}, r"augment: needs images \[n, channels, height, width\], found \["),
         ({"start": [1.0, 2.0]}, r"start: expected 12730 numbers, found the shape \[2\]"),
-        ({"model": lambda: nn.Linear(784, 9)}, r"model: expected scores of shape \[2, 10\]"),
+        ({"model": lambda: mlp()[:2]}, r"model: expected scores of shape \[2, 10\]"),
         ({"model": nn.Flatten}, "model: expected a module with parameters"),
         (
-            {"model": lambda: nn.Sequential(nn.Dropout(0.5), nn.Linear(784, 10))},
+            {"model": lambda: nn.Sequential(nn.Dropout(0.5), mlp())},
             "model: 0 is Dropout.*global generator",
         ),
     ],
@@ -450,6 +449,15 @@ def test_costs_to_plan_with(small_mnist):
 def test_what_cannot_be_is_refused(small_mnist, workers, options, message):
     with pytest.raises(BezoarError, match=message):
         task_of(small_mnist, [run_of()], workers, **options)
+
+
+def test_features_cannot_be_augmented(small_mnist, workers):
+    train, test = (part.reshape(len(part), -1) for part in (small_mnist.train, small_mnist.test))
+    labels = small_mnist.train_labels, small_mnist.test_labels
+    features = data.Dataset("features", train, labels[0], test, labels[1], classes=10)
+    told = r"augment: needs images \[n, channels, height, width\], found \[400, 784\]"
+    with pytest.raises(BezoarError, match=told):
+        task_of(features, [run_of()], workers, augment=True)
 
 
 def test_a_partition_for_others_is_refused(small_mnist, workers):
