@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from datetime import date
 
-from benchmarks import agents, long, start, steps
+from benchmarks import agents, long, networks, start, steps
 from benchmarks._measure import Result, tell
 from bezoar.experiments import machine
 
@@ -18,6 +18,8 @@ BENCHMARKS: dict[str, Callable[[], Result]] = {
     "demo": steps.demo,
     "metrics": steps.metrics,
     "long": long.long,
+    "networks": networks.networks,
+    "wide_networks": networks.wide_networks,
     "gathered": agents.gathered,
     "agents": agents.agents,
 }

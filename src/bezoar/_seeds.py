@@ -9,11 +9,15 @@ EVERYONE = 2**32 - 1
 
 
 class Purpose(IntEnum):
-    """What random numbers are for. The numbers are part of a run's identity."""
+    """What random numbers are for. The numbers are part of a run's identity: only append."""
 
     PARTITION = 1
     ATTACK = 2
     COSTS = 3
+    BATCHES = 4
+    AUGMENTATION = 5
+    START = 6
+    GRADIENT_SAMPLES = 7
     MODEL = 10
 
 

@@ -2,7 +2,8 @@
 
 Run as a script with the path of a folder that holds ``samples.npz``: it trains, or goes on if there
 is a checkpoint, and writes ``results.npz``. With a number as well it kills its own process, in the
-middle of that iteration.
+middle of that iteration. It trains a network with batch norm in a folder called ``network``,
+elsewhere softmax regression.
 """
 
 import os
@@ -11,6 +12,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+from small_networks import Residual
 
 from bezoar import aggregators, attacks, data, networks, training
 
@@ -43,14 +45,19 @@ def make_runs():
     ]
 
 
-def make_engine(samples, workers):
+def make_engine(samples, workers, network=False):
     """An engine for the samples in a mapping."""
     arrays = [samples[name] for name in ("train", "train_labels", "test", "test_labels")]
     dataset = data.Dataset("some digits", *arrays, classes=10)
     partition = data.partition("by_class")(dataset.train_labels, 10, 10, np.random.default_rng(0))
-    task = training.SoftmaxTask(dataset, partition, make_runs(), workers, dtype="float64")
     metrics = ("consensus_error", "poison_share", "accuracy")
-    return training.Engine(task, iterations=ITERATIONS, every=2, metrics=metrics)
+    if not network:
+        task = training.SoftmaxTask(dataset, partition, make_runs(), workers, dtype="float64")
+        return training.Engine(task, iterations=ITERATIONS, every=2, metrics=metrics)
+    task = training.NetworkTask(
+        dataset, partition, make_runs()[:4], workers, model=Residual, batch=8
+    )
+    return training.Engine(task, iterations=ITERATIONS, every=2, metrics=metrics, local_steps=2)
 
 
 def results(histories):
@@ -75,7 +82,7 @@ def main(folder, dies_in):
 
     start = training.Checkpoint.load(path) if path.exists() else None
     with np.load(folder / "samples.npz") as samples, training.Workers(2) as workers:
-        engine = make_engine(samples, workers)
+        engine = make_engine(samples, workers, folder.name == "network")
         found = results(engine.train(observe=observe, start=start, keep=keep))
     np.savez(folder / "results.npz", **found)
 

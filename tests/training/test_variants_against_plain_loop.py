@@ -274,8 +274,11 @@ def run_script(folder, *arguments):
     return subprocess.run([sys.executable, script, str(folder), *arguments], check=False).returncode
 
 
-def test_killed_and_resumed_in_another_process(small_mnist, tmp_path):
+@pytest.mark.parametrize("kind", ["softmax", "network"])
+def test_killed_and_resumed_in_another_process(small_mnist, tmp_path, kind):
     """Killed in the middle of its sixth iteration, three after the last checkpoint."""
+    tmp_path = tmp_path / kind
+    tmp_path.mkdir()
     samples = {
         name: getattr(small_mnist, name)
         for name in ("train", "train_labels", "test", "test_labels")
@@ -286,7 +289,7 @@ def test_killed_and_resumed_in_another_process(small_mnist, tmp_path):
     assert not (tmp_path / "results.npz").exists()
     assert run_script(tmp_path) == 0
     with Workers(1) as workers:
-        engine = killed_training.make_engine(samples, workers)
+        engine = killed_training.make_engine(samples, workers, kind == "network")
         expected = killed_training.results(engine.train())
     with np.load(tmp_path / "results.npz") as found:
         assert set(found) == set(expected)

@@ -9,6 +9,7 @@ from pydantic import Field
 from torch import Tensor
 
 from bezoar._options import AtLeastOne
+from bezoar._questions import answered_at_once
 from bezoar.aggregators._neighbourhood import TIE, Neighbourhood, normalised, pairwise
 from bezoar.aggregators._output_layer import OutputLayer
 from bezoar.aggregators._rule import WeightedAggregator
@@ -129,7 +130,7 @@ def _lloyd(neighbourhood: Neighbourhood, distances: Tensor) -> Tensor:
     first = to_first <= to_second
     for _ in range(LLOYD_STEPS):
         new = _to_mean(distances, first & finite) <= _to_mean(distances, ~first & finite)
-        if bool((new == first).all()):
+        if answered_at_once() and bool((new == first).all()):
             break
         first = new
     return first

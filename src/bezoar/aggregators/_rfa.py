@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from bezoar._options import AtLeastOne, Positive
+from bezoar._questions import answered_at_once, some
 from bezoar.aggregators._neighbourhood import Neighbourhood, normalised
 from bezoar.aggregators._rule import WeightedAggregator
 
@@ -16,6 +17,9 @@ ROUNDING = 1e-7
 
 #: Neighbourhoods up to this size are worth solving a linear system for.
 NEWTON = 64
+
+#: Steps that are taken where asking whether all medians are found would make the host wait.
+ROUNDS = 24
 
 #: Smoothing below which a median that is one of the inputs is taken to be that input.
 SHARP = 1e-4
@@ -78,14 +82,15 @@ class RFA(WeightedAggregator):
         distances = neighbourhood.squared_distances_to(place).sqrt_()
         coarse = distances.mul(ones).amax(-1, keepdim=True)
         settled = torch.zeros_like(done)
-        for step in range(self.iterations):
+        rounds = self.iterations if answered_at_once() else min(self.iterations, ROUNDS)
+        for step in range(rounds):
             coarse = torch.maximum(coarse / 32, final)
             closeness = ones / torch.maximum(distances, coarse)
             new = normalised(closeness)
             # Who is done stays, however long others beside it take.
             weights = torch.where(done, weights, new)
             done = done | settled
-            if bool(done.all()):
+            if answered_at_once() and bool(done.all()):
                 break
             if step == 0 or usable.shape[-1] > NEWTON:
                 distances = neighbourhood.squared_distances_to(new).sqrt_()
@@ -105,6 +110,8 @@ class RFA(WeightedAggregator):
                 settled = neighbourhood.length(new - place) <= self.tolerance * typical
                 settled &= ~smoothed
             place = new
+        if rounds < self.iterations:
+            some(~done)  # the rest of the iterations may be needed
         return weights
 
 

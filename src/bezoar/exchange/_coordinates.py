@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from bezoar._errors import BezoarError
+from bezoar._questions import some
 from bezoar._workspace import workspace
 from bezoar.aggregators import CoordinateAggregator
 from bezoar.exchange._neighbourhoods import Neighbourhoods
@@ -111,12 +112,12 @@ class CoordinateExchange:
             shared = found
             if found is None or sent.false is not None or not _pays(found, part, ends, held):
                 shared = None
-            some = max(1, self._tuning.piece_bytes // (held * bytes_each * part.slots))
+            most = max(1, self._tuning.piece_bytes // (held * bytes_each * part.slots))
             if shared is not None:
-                some = len(part.agents)
-            for first in range(0, len(part.agents), some):
-                here = part.some(first, min(first + some, len(part.agents)))
-                together = 1 if shared else max(1, some // len(here.agents))
+                most = len(part.agents)
+            for first in range(0, len(part.agents), most):
+                here = part.some(first, min(first + most, len(part.agents)))
+                together = 1 if shared else max(1, most // len(here.agents))
                 for start in range(0, len(self._runs), together):
                     runs = self._runs[start : start + together]
                     gathered = Gathered(runs, here, self._agents)
@@ -131,7 +132,7 @@ class CoordinateExchange:
         return None
 
     def _trim_together(self, piece: _Piece, program: Program, sent: Sent, models: Tensor) -> None:
-        [run], agents = piece.gathered.runs.tolist(), piece.gathered.here.agents.tolist()
+        [run], agents = piece.gathered.on_host[:2]
         weight = max(piece.ranks)
         messages, out = sent.messages[run][:, piece.span], models[run][:, piece.span]
         width = LONG_ROWS * self._tuning.columns
@@ -139,7 +140,7 @@ class CoordinateExchange:
         memory = workspace("trimming", shape, messages.dtype, messages.device)
         for start in range(0, messages.shape[-1], width):
             block, into = messages[:, start : start + width], out[:, start : start + width]
-            if not bool(torch.isfinite(block.sum())):
+            if some(~torch.isfinite(block.sum())):
                 block = block.nan_to_num(torch.inf, torch.inf, -torch.inf)
             sums = program.run(list(block), list(memory[:, : block.shape[-1]]))
             for agent, total in zip(agents, sums, strict=True):
@@ -171,10 +172,10 @@ class CoordinateExchange:
             values = values.view(slots, places, columns)
             if replaced is not None:
                 assert sent.false is not None
-                place = replaced[0] // slots
-                false = sent.false.values[replaced[1]][:, piece.span][:, start : start + width]
-                values[replaced[0] % slots, place] = false
-            if not bool(torch.isfinite(values.sum())):
+                place, which = (torch.from_numpy(part).to(rows.device) for part in replaced)
+                false = sent.false.values[which][:, piece.span][:, start : start + width]
+                values[place % slots, place // slots] = false
+            if some(~torch.isfinite(values.sum())):
                 values.nan_to_num_(torch.inf, torch.inf, -torch.inf)
             copies = values.clone() if share else values
             ordered = sort_ends(list(copies), piece.ends, piece.ends)

@@ -4,9 +4,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from bezoar._questions import some
 from bezoar.aggregators import Neighbourhood, OutputLayer, WeightedAggregator
 from bezoar.exchange._inner_products import (
     closer_products,
@@ -16,7 +18,7 @@ from bezoar.exchange._inner_products import (
 )
 from bezoar.exchange._neighbourhoods import Neighbourhoods, padded
 from bezoar.exchange._output_layers import NetworkOutputLayers, layer_products
-from bezoar.exchange._sent import Sent
+from bezoar.exchange._sent import Ints, Sent
 from bezoar.exchange._sparse import combine_carefully, layer_of, neighbourhood
 from bezoar.exchange._tuning import Map, Tuning
 from bezoar.networks import Network
@@ -80,7 +82,7 @@ class DenseExchange:
             weigh = self._weigher(group, table, products)
             for agents in self._some_at_a_time(group):
                 here = group.neighbourhoods.some(agents.start, agents.stop)
-                slots = table.slots(group, here)
+                slots = table.slots(group, here, agents.start)
                 weights = weigh(here, slots).expand(len(group.places), -1, -1)
                 rows_of = slots.expand_as(weights)
                 part = matrices.new_zeros(*weights.shape[:2], table.length)
@@ -95,11 +97,11 @@ class DenseExchange:
     def _some_at_a_time(self, group: "_Group") -> list[slice]:
         """The agents, not so many at a time that their matrices would fill the memory."""
         size = 8 * MATRICES * len(group.places) * group.neighbourhoods.slots**2
-        some = max(1, self._tuning.matrix_bytes // size)
+        most = max(1, self._tuning.matrix_bytes // size)
         if group.reads == "nothing":
-            some = self._agents
+            most = self._agents
         return [
-            slice(first, min(first + some, self._agents)) for first in range(0, self._agents, some)
+            slice(first, min(first + most, self._agents)) for first in range(0, self._agents, most)
         ]
 
     def _weigher(
@@ -115,7 +117,7 @@ class DenseExchange:
             dtype = product_type(table.rows[0], self._tuning)
             # Products in a wider type than the messages' are as exact as the messages are.
             widened = dtype != table.rows[0].dtype
-            any_blurred = not widened and bool(too_close(found, dtype).any())
+            any_blurred = not widened and some(too_close(found, dtype))
 
             def by_gram(here: Neighbourhoods, slots: Tensor) -> Tensor:
                 gram = _at_pairs(found, slots)
@@ -192,16 +194,16 @@ class DenseExchange:
             return out[:, 0].sum(-1)
 
         size = table.rows[0].numel() * models.element_size()
-        some = max(1, 2 * self._tuning.block_bytes // size)
+        most = max(1, 2 * self._tuning.block_bytes // size)
         pieces = [
-            (slice(start, min(start + some, places.stop)), span)
+            (slice(start, min(start + most, places.stop)), span)
             for span in self._tuning.spans(models.shape[-1])
             for places in self._stretches
-            for start in range(places.start, places.stop, some)
+            for start in range(places.start, places.stop, most)
         ]
         sums = list(self._map(multiply, pieces))
         # A value that is not finite reaches every row of the product, even with weight zero.
-        if bool(torch.isfinite(torch.cat(sums)).all()):
+        if not some(~torch.isfinite(torch.cat(sums))):
             return
         reached = {
             place
@@ -285,17 +287,17 @@ class _Table:
     """
 
     def __init__(self, sent: Sent, runs: Sequence[int], remembered: Sequence[str]) -> None:
-        agents = sent.messages.shape[1]
+        agents, device = sent.messages.shape[1], sent.messages.device
         self._names = {name: place + 1 for place, name in enumerate(remembered)}
         self._agents = agents
-        self._links: dict[int, tuple[Tensor, Tensor, Tensor]] = {}
+        self._links: dict[int, tuple[Ints, Ints, Ints]] = {}
         false: dict[int, Tensor] = {}
         if sent.false is not None:
             for place, run in enumerate(runs):
-                links = (sent.false.runs == run).nonzero().flatten()
+                links = np.flatnonzero(sent.false.runs == run)
                 if len(links):
-                    used, local = sent.false.rows[links].unique(return_inverse=True)
-                    false[place] = sent.false.values[used]
+                    used, local = np.unique(sent.false.rows[links], return_inverse=True)
+                    false[place] = sent.false.values[torch.from_numpy(used).to(device)]
                     senders, receivers = sent.false.senders[links], sent.false.receivers[links]
                     self._links[place] = senders, receivers, local
         self._false = agents * (1 + len(remembered))
@@ -322,19 +324,19 @@ class _Table:
         first = self._runs[places.start]
         return self._messages[first : first + places.stop - places.start]
 
-    def slots(self, group: _Group, here: Neighbourhoods) -> Tensor:
-        """``[runs or 1, agents, m]`` the row behind each slot of some of a group's agents."""
+    def slots(self, group: _Group, here: Neighbourhoods, first: int) -> Tensor:
+        """``[runs or 1, agents, m]`` the row behind each slot of some agents, from ``first`` on."""
         slots = here.index
         if self._links:
             slots = slots.repeat(len(group.places) // len(slots), 1, 1)
             for run, place in enumerate(group.places):
                 if place in self._links:
-                    senders, receivers, local = self._links[place]
-                    first = int(here.agents[0])
-                    inside = (receivers >= first) & (receivers < first + len(here.agents))
-                    at = receivers[inside] - first
-                    slot = (slots[run, at] == senders[inside, None]).to(torch.uint8).argmax(-1)
-                    slots[run, at, slot] = self._false + local[inside]
+                    links = np.stack(self._links[place])
+                    links = links[:, (links[1] >= first) & (links[1] < first + len(here.agents))]
+                    sender, receiver, local = torch.from_numpy(links).to(slots.device)
+                    at = receiver - first
+                    slot = (slots[run, at] == sender.unsqueeze(-1)).to(torch.uint8).argmax(-1)
+                    slots[run, at, slot] = self._false + local
         own = here.agents.view(1, -1, 1).expand(len(slots), -1, 1)
         more = [own + self._names[name] * self._agents for name in group.remembered]
         return torch.cat([slots, *more], dim=-1) if more else slots

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from bezoar._errors import BezoarError
+from bezoar._questions import asked_late
 from bezoar.aggregators import (
     Aggregator,
     CoordinateAggregator,
@@ -125,12 +126,25 @@ class Exchange:
             shares = None
             if share:
                 shares = torch.zeros(messages.shape[:2], dtype=torch.float64, device=out.device)
-            if self._dense is not None:
-                self._dense(sent, out, shares)
-            for other in self._others:
-                much = messages.numel() * messages.element_size() > self._tuning.piece_bytes
-                other(sent, out, shares, self._map if much else map)
+            late = self._tuning.ask_late
+            if messages.device.type != "cpu" if late is None else late:
+                with asked_late() as questions:
+                    self._apply(sent, out, shares, map)
+                if questions.some():
+                    self._apply(sent, out, shares, self._map)
+            else:
+                self._apply(sent, out, shares, self._map)
         return out, None if shares is None else shares.clone()
+
+    def _apply(self, sent: Sent, out: Tensor, shares: Tensor | None, map_much: Map) -> None:
+        """Write the next models and shares, with ``map_much`` where there is much work."""
+        if shares is not None:
+            shares.zero_()
+        if self._dense is not None:
+            self._dense(sent, out, shares)
+        for other in self._others:
+            much = sent.messages.nbytes > self._tuning.piece_bytes
+            other(sent, out, shares, map_much if much else map)
 
     def _check(self, sent: Sent) -> None:
         shape, agents = list(sent.messages.shape), self.networks[0].agents

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from bezoar._questions import some
 from bezoar._workspace import workspace
 from bezoar.aggregators import pairwise
 from bezoar.exchange._tuning import DEFAULT, Map, Tuning
@@ -103,14 +104,14 @@ def inner_products(inputs: Inputs, tuning: Tuning = DEFAULT) -> Tensor:
     length = inputs.shape[-1]
     dtype = inputs.dtype if inputs.dtype in TOO_CLOSE else torch.float32
     products = _by_neighbourhood(inputs, None, dtype, tuning)
-    if not bool(torch.isfinite(products.diagonal(dim1=-2, dim2=-1)).all()):
+    if some(~torch.isfinite(products.diagonal(dim1=-2, dim2=-1))):
         # The reference itself may be at fault: choose among the finite ones.
         values = inputs.columns(slice(length))
         finite = torch.isfinite(values).all(-1)
         values = values[..., _sampled(length)].masked_fill(~finite.unsqueeze(-1), torch.nan)
         products = _by_neighbourhood(inputs, central(values), dtype, tuning)
     again = too_close(products, dtype).any(-1)
-    if bool(again.any()):
+    if some(again):
         closer = _most_central(products[again])
         products[again] = _by_neighbourhood(inputs.some(again), closer, torch.float64, tuning)
     return products
@@ -145,11 +146,11 @@ def network_products(rows: Sequence[Tensor], map: Map, tuning: Tuning = DEFAULT)
     dtype = product_type(rows[0], tuning)
     width = min(length, max(64, tuning.block_bytes // (dtype.itemsize * inputs)))
     width = min(width, tuning.columns if length <= tuning.long else 4 * tuning.columns)
-    some = max(1, tuning.block_bytes // (dtype.itemsize * inputs * width))
+    together = max(1, tuning.block_bytes // (dtype.itemsize * inputs * width))
     pieces = [
-        (slice(first, first + some), span)
+        (slice(first, first + together), span)
         for span in tuning.spans(length)
-        for first in range(0, len(rows), some)
+        for first in range(0, len(rows), together)
     ]
 
     def products_about(reference: Tensor) -> Tensor:
@@ -166,7 +167,7 @@ def network_products(rows: Sequence[Tensor], map: Map, tuning: Tuning = DEFAULT)
     sample = torch.stack([each[:, _sampled(length)] for each in rows])
     reference = central(sample)
     products = products_about(reference)
-    if not bool(torch.isfinite(products.diagonal(dim1=-2, dim2=-1)).all()):
+    if some(~torch.isfinite(products.diagonal(dim1=-2, dim2=-1))):
         finite = torch.stack([torch.isfinite(each).all(-1) for each in rows])
         reference = central(sample.masked_fill(~finite.unsqueeze(-1), torch.nan))
         products = products_about(reference)
@@ -245,10 +246,10 @@ def _by_neighbourhood(
     # neighbourhood's products do not depend on the others beside it.
     most = NARROW_COLUMNS if dtype == torch.float32 else tuning.columns
     width = min(length, most, max(64, tuning.block_bytes // (dtype.itemsize * slots)))
-    some = max(1, 2 * tuning.block_bytes // (dtype.itemsize * slots * width))
+    together = max(1, 2 * tuning.block_bytes // (dtype.itemsize * slots * width))
     products = torch.empty(count, slots, slots, dtype=torch.float64, device=inputs.device)
-    for first in range(0, count, some):
-        places = slice(first, first + some)
+    for first in range(0, count, together):
+        places = slice(first, first + together)
         part, sums = inputs.some(places), products[places].zero_()
         for start in range(0, length, width):
             block = part.columns(slice(start, min(start + width, length))).to(dtype)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from bezoar._questions import some
 from bezoar.exchange._inner_products import (
     SAMPLE,
     HeldInputs,
@@ -53,7 +54,7 @@ class NetworkOutputLayers:
         if self.layers.dtype != torch.float64:
             return raw, centred  # in a wider type than the layers' they are exact enough
         again = too_close(centred, torch.float64, self.present).any(-1)
-        if bool(again.any()):
+        if some(again):
             # These are far from the common reference and need one of their own.
             run, agent = again.nonzero(as_tuple=True)
             here = self.rows.expand(len(raw), -1, -1)[run, agent]
@@ -81,7 +82,7 @@ class GatheredOutputLayers:
     @classmethod
     def of(cls, layers: Tensor, finite: Tensor, tuning: Tuning) -> "GatheredOutputLayers":
         """Leave out the inputs that are not ``finite [..., m]``."""
-        if not bool(finite.all()):
+        if some(~finite):
             layers = layers.masked_fill(~finite[..., None, None], 0)
         return cls(layers, tuning)
 
@@ -112,7 +113,7 @@ def layer_products(layers: Tensor, finite: Tensor) -> tuple[Tensor, Tensor]:
     by_class = layers.transpose(-2, -3)
     rows = torch.empty(by_class.shape, dtype=torch.float64, device=layers.device).copy_(by_class)
     gone = ~finite
-    if bool(gone.any()):
+    if some(gone):
         rows.masked_fill_(gone[..., None, :, None], 0)
     stride = max(1, layers.shape[-1] * layers.shape[-2] // SAMPLE)
     sample = layers[..., ::stride].flatten(-2).masked_fill(gone.unsqueeze(-1), torch.nan)

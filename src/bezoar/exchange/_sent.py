@@ -5,10 +5,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from bezoar._errors import BezoarError
 from bezoar.networks import Network
+
+Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -20,14 +23,14 @@ class FalseMessages:
         runs: ``[links]`` in which run,
         senders: ``[links]`` who sends,
         receivers: ``[links]`` to which neighbour,
-        rows: ``[links]`` which of the messages.
+        rows: ``[links]`` which of the messages. Links are known on the host.
     """
 
     values: Tensor
-    runs: Tensor
-    senders: Tensor
-    receivers: Tensor
-    rows: Tensor
+    runs: Ints
+    senders: Ints
+    receivers: Ints
+    rows: Ints
 
     def __post_init__(self) -> None:
         if len({len(part) for part in (self.runs, self.senders, self.receivers, self.rows)}) != 1:
@@ -35,11 +38,9 @@ class FalseMessages:
 
     def check(self, networks: Sequence[Network]) -> None:
         """Refuse messages to agents that are not the sender's neighbours; one network a run."""
-        for run in self.runs.unique().tolist():
+        for run in np.unique(self.runs).tolist():
             here = self.runs == run
-            senders, receivers = (
-                np.array(part[here].tolist()) for part in (self.senders, self.receivers)
-            )
+            senders, receivers = self.senders[here], self.receivers[here]
             edges = networks[run].adjacency.tocoo()
             agents = networks[run].agents
             linked = np.isin(senders * agents + receivers, edges.row * agents + edges.col)
@@ -60,10 +61,10 @@ class FalseMessages:
             offsets.append(offsets[-1] + len(each.values))
         return cls(
             torch.cat([each.values for each in several]),
-            torch.cat([each.runs for each in several]),
-            torch.cat([each.senders for each in several]),
-            torch.cat([each.receivers for each in several]),
-            torch.cat([e.rows + offset for e, offset in zip(several, offsets, strict=False)]),
+            np.concatenate([each.runs for each in several]),
+            np.concatenate([each.senders for each in several]),
+            np.concatenate([each.receivers for each in several]),
+            np.concatenate([e.rows + offset for e, offset in zip(several, offsets, strict=False)]),
         )
 
 

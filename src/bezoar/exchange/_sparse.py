@@ -2,12 +2,15 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
 from bezoar._errors import BezoarError
+from bezoar._questions import some
 from bezoar._workspace import workspace
 from bezoar.aggregators import (
     Aggregator,
@@ -19,7 +22,7 @@ from bezoar.aggregators import (
 from bezoar.exchange._inner_products import inner_products
 from bezoar.exchange._neighbourhoods import Neighbourhoods
 from bezoar.exchange._output_layers import GatheredOutputLayers
-from bezoar.exchange._sent import FalseMessages, Sent
+from bezoar.exchange._sent import FalseMessages, Ints, Sent
 from bezoar.exchange._tuning import Map, Tuning
 
 
@@ -41,20 +44,25 @@ class Gathered:
         """``[r, n, m]`` which rows of the messages ``[runs · W, D]`` are behind the slots."""
         return self.here.index + self.agents * self.runs[:, None, None]
 
-    def false_slots(self, false: FalseMessages | None) -> tuple[Tensor, Tensor] | None:
+    def false_slots(self, false: FalseMessages | None) -> tuple[Ints, Ints] | None:
         """Which slots ``[links]`` of ``[r · n · m]`` hold which false messages, if any."""
         if false is None:
             return None
-        run = (self.runs == false.runs[:, None]).to(torch.uint8)
-        agent = (self.here.agents == false.receivers[:, None]).to(torch.uint8)
-        links = (run.any(-1) & agent.any(-1)).nonzero().flatten()
+        runs, agents, index = self.on_host
+        links = np.flatnonzero(np.isin(false.runs, runs) & np.isin(false.receivers, agents))
         if not len(links):
             return None
-        run, agent = run[links].argmax(-1), agent[links].argmax(-1)
-        [index] = self.here.index
-        slot = (index[agent] == false.senders[links, None]).to(torch.uint8).argmax(-1)
-        place = (run * len(self.here.agents) + agent) * self.here.slots + slot
+        run = (runs == false.runs[links, None]).argmax(-1)
+        agent = (agents == false.receivers[links, None]).argmax(-1)
+        slot = (index[agent] == false.senders[links, None]).argmax(-1)
+        place = (run * len(agents) + agent) * self.here.slots + slot
         return place, false.rows[links]
+
+    @cached_property
+    def on_host(self) -> tuple[Ints, Ints, Ints]:
+        """The runs, the agents, and the agents behind their slots; fetched once."""
+        [index] = self.here.index
+        return self.runs.cpu().numpy(), self.here.agents.cpu().numpy(), index.cpu().numpy()
 
 
 class SparseExchange:
@@ -100,10 +108,10 @@ class SparseExchange:
             slots = part.slots + len(self._rule.remembers())
             # Inputs, and matrices like their Gram matrix: the larger of the two counts.
             per_slot = max(length * sent.messages.element_size(), 64 * slots)
-            some = max(1, held // (per_slot * slots))
-            for first in range(0, len(part.agents), some):
-                here = part.some(first, min(first + some, len(part.agents)))
-                together = max(1, some // len(here.agents))
+            most = max(1, held // (per_slot * slots))
+            for first in range(0, len(part.agents), most):
+                here = part.some(first, min(first + most, len(part.agents)))
+                together = max(1, most // len(here.agents))
                 for start in range(0, len(self._runs), together):
                     yield Gathered(self._runs[start : start + together], here, self._agents)
 
@@ -144,19 +152,20 @@ class SparseExchange:
         replaced = piece.false_slots(sent.false)
         if replaced is not None:
             inputs = inputs.clone(memory_format=torch.contiguous_format)
-            lied = inputs.view(-1)[replaced[0]]
-            inputs.view(-1)[replaced[0]] = 0
+            slot, which = (torch.from_numpy(part).to(inputs.device) for part in replaced)
+            lied = inputs.view(-1)[slot]
+            inputs.view(-1)[slot] = 0
         table = sent.messages.view(-1, length)
         combined = weighted_rows(table, rows.flatten(0, 1), inputs.flatten(0, 1))
         if replaced is not None:
             assert sent.false is not None
-            receiver = replaced[0] // piece.here.slots
-            combined.index_add_(0, receiver, lied.unsqueeze(-1) * sent.false.values[replaced[1]])
+            receiver = slot // piece.here.slots
+            combined.index_add_(0, receiver, lied.unsqueeze(-1) * sent.false.values[which])
         combined = combined.view(*rows.shape[:2], length)
         for place, name in enumerate(self._rule.remembers(), start=piece.here.slots):
             known = sent.remembered[name][piece.runs[:, None], piece.here.agents]
             combined += known * weights[..., place : place + 1].to(dtype)
-        if not bool(torch.isfinite(combined.sum())):
+        if some(~torch.isfinite(combined.sum())):
             gathered = GatheredInputs.of(piece, sent, self._rule.remembers())
             values = gathered.columns(slice(length)).view(*rows.shape[:2], -1, length)
             careful = combine_carefully(weights.to(dtype).unsqueeze(-2), values)
@@ -175,14 +184,14 @@ class GatheredInputs:
         sent: the messages.
         remembered: ``[runs, W, D]`` what follows them.
         agents: the number of agents.
-        false: ``[links]`` places, slots and rows of false messages, if there are any.
+        false: ``[links]`` places, slots and rows of false messages, on the host, if there are any.
     """
 
     rows: Tensor
     sent: Sent
     remembered: tuple[Tensor, ...]
     agents: int
-    false: tuple[Tensor, Tensor, Tensor] | None = None
+    false: tuple[Ints, Ints, Ints] | None = None
 
     @classmethod
     def of(cls, piece: Gathered, sent: Sent, names: Sequence[str]) -> "GatheredInputs":
@@ -214,9 +223,10 @@ class GatheredInputs:
         """The inputs at some of the places."""
         false = self.false
         if false is not None:
-            numbers = torch.arange(len(self.rows), device=self.rows.device)[places]
-            where = torch.full((len(self.rows),), -1, device=self.rows.device)
-            where[numbers] = torch.arange(len(numbers), device=self.rows.device)
+            chosen = places.cpu().numpy() if isinstance(places, Tensor) else places
+            numbers = np.arange(len(self.rows))[chosen]
+            where = np.full(len(self.rows), -1)
+            where[numbers] = np.arange(len(numbers))
             inside = where[false[0]] >= 0
             false = where[false[0]][inside], false[1][inside], false[2][inside]
         return replace(self, rows=self.rows[places], false=false)
@@ -235,7 +245,7 @@ class GatheredInputs:
         for slot, known in enumerate(self.remembered, start=self.rows.shape[1]):
             values[:, slot] = known[own // self.agents, own % self.agents][:, columns]
         if self.false is not None and self.sent.false is not None:
-            place, slots, which = self.false
+            place, slots, which = (torch.from_numpy(part).to(self.device) for part in self.false)
             values[place, slots] = self.sent.false.values[which][:, columns]
         return values
 

@@ -21,6 +21,8 @@ class Tuning:
         columns: coordinates multiplied at a time.
         long: messages beyond this length are cut into pieces of this length. Pieces are added up
             in order, so that results do not depend on the threads.
+        ask_late: whether the host asks the device only once, at the end of an exchange, if
+            something needs care, instead of at every step; by default not on the CPU.
     """
 
     dense_advantage: float = 16
@@ -29,6 +31,7 @@ class Tuning:
     matrix_bytes: int = 64 << 20
     columns: int = 8192
     long: int = 1 << 18
+    ask_late: bool | None = None
 
     def spans(self, length: int) -> list[slice]:
         """The pieces of a message of this length."""

@@ -12,6 +12,7 @@ from bezoar.training._checkpoint import Checkpoint, CheckpointError
 from bezoar.training._engine import Engine, History, check_length
 from bezoar.training._machine_speed import operations, product_speed
 from bezoar.training._metrics import METRICS, Metric
+from bezoar.training._network_task import NetworkTask
 from bezoar.training._optimizers import OPTIMIZERS, HeavyBall, Momentum, Optimizer, PlainStep
 from bezoar.training._quadratic import QuadraticTask, lower_bound_task, random_quadratics
 from bezoar.training._run import Run, State
@@ -36,6 +37,7 @@ __all__ = [
     "InverseSqrt",
     "Metric",
     "Momentum",
+    "NetworkTask",
     "Optimizer",
     "PlainStep",
     "QuadraticTask",

@@ -44,6 +44,10 @@ class AgentByAgent:
         self._dynamic: dict[int, list[tuple[Attack, Tensor, Tensor]]] = {}
         self._targets = self._label_part(dataset, partition, runs)
 
+    def samples(self, agent: int) -> Tensor:
+        """``[n, width]`` one agent's samples, as the model takes them."""
+        return self._samples[self._offsets[agent] : self._offsets[agent + 1]]
+
     def gradients(self, models: Tensor, out: Tensor) -> Tensor:
         """``[runs, agents, classes, width]`` every agent's gradient at its own model."""
 
@@ -163,7 +167,7 @@ class AgentByAgent:
         self, agent: int, labels: NDArray[np.int64], counted: NDArray[np.float64]
     ) -> Tensor:
         """``[classes, width]`` the sum of each class's samples over the number of all samples."""
-        samples = self._samples[self._offsets[agent] : self._offsets[agent + 1]]
+        samples = self.samples(agent)
         one_hot = np.zeros((self._model.classes, len(labels)))
         one_hot[labels, np.arange(len(labels))] = counted
         rows = torch.from_numpy(one_hot).to(self._device)

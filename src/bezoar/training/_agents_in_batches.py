@@ -61,6 +61,8 @@ class AgentsInBatches:
         self._dynamic = {
             attack: torch.from_numpy(where).to(device) for attack, where in dynamic.items()
         }
+        # The same on the host: in which batches of agents there is anything to choose.
+        self._chosen = {attack: np.any(where, axis=(0, 2)) for attack, where in dynamic.items()}
 
     def gradients(self, models: Tensor, out: Tensor) -> Tensor:
         """``[runs, agents, classes, width]`` every agent's gradient at its own model."""
@@ -111,8 +113,8 @@ class AgentsInBatches:
         torch.index_select(self._samples, 0, index.flatten(), out=flat)
         scores = self._scores(rows, samples)
         for attack, dynamic in self._dynamic.items():
-            here = dynamic[:, agents].unsqueeze(-2)
-            if bool(here.any()):
+            if self._chosen[attack][agents].any():
+                here = dynamic[:, agents].unsqueeze(-2)
                 chosen = attack.on_scores(self._scores(judges, samples))
                 picked = torch.where(here, chosen, picked)
         if costs is not None:

@@ -139,8 +139,10 @@ class Checkpoint:
 def subject_of(engine: Engine) -> tuple[str, ...]:
     """A training in words: first what the runs share, then each run, in full."""
     metrics = ", ".join(metric.name for metric in engine.meter.metrics)
+    steps = f" with {engine.steps} local steps" if engine.steps > 1 else ""
     return (
-        f"{engine.iterations} iterations of {engine.task.identity()} in {engine.task.dtype}, "
+        f"{engine.iterations} iterations{steps} of {engine.task.identity()} in "
+        f"{engine.task.dtype}, "
         f"every {engine.every} measuring {metrics or 'nothing'}",
         *(
             f"{run.aggregator!r} on network {run.network.identity(engine.iterations)} against "

@@ -31,7 +31,7 @@ class History:
     Attributes:
         iterations: ``[n]`` after how many iterations.
         metrics: ``[n]`` values for each metric.
-        models: ``[agents, D]`` the final models: weights class by class, then biases.
+        models: ``[agents, D]`` the final models, the output layer's weights first.
     """
 
     iterations: NDArray[np.int64]
@@ -57,6 +57,7 @@ class Engine:
         iterations: the number of iterations, ``K``.
         every: metrics are taken at the start, after every so many iterations, and at the end.
         metrics: which metrics to take, of :data:`~bezoar.training.METRICS`.
+        local_steps: local updates before every exchange, all with the iteration's step size.
         tuning: how exchanges are computed.
     """
 
@@ -67,11 +68,12 @@ class Engine:
         iterations: int,
         every: int = 1,
         metrics: Sequence[str] = (),
+        local_steps: int = 1,
         tuning: Tuning | None = None,
     ) -> None:
-        check_length(iterations, every, metrics)
+        check_length(iterations, every, metrics, local_steps)
         self.task, self.runs = task, task.runs
-        self.iterations, self.every = iterations, every
+        self.iterations, self.every, self.steps = iterations, every, local_steps
         self.meter = Meter(task, self.runs, metrics)
         self.local_updates = LocalUpdates(task, iterations)
         self._exchanges = Exchanges(task, tuning or Tuning())
@@ -88,14 +90,25 @@ class Engine:
         """One iteration of Algorithm 1. The memory of ``state`` is used again."""
         k = state.iteration + 1
         with self.task.workers.alone():
-            gradients = self.task.gradients(state, k, self._memory(state))
-            messages = self.local_updates(state, gradients, k)
+            messages = self.local_steps(state, k)
             sent = self.send(state, messages, k)
             models = self.exchange(state, sent, k)
         if observe is not None:
             observe(k, messages, models)
         self._free.append(messages)
         return State(k, {**state.tensors, "models": models})
+
+    def local_steps(self, state: State, k: int) -> Tensor:
+        """Every agent's model after its local updates, each along a gradient on its own data."""
+        own = state
+        first = (k - 1) * self.steps + 1
+        for update in range(first, first + self.steps):
+            gradients = self.task.gradients(own, update, self._memory(state))
+            updated = self.local_updates(own, gradients, k)
+            if own is not state:
+                self._free.append(own.models)
+            own = State(state.iteration, {**state.tensors, "models": updated})
+        return own.models
 
     def send(self, state: State, messages: Tensor, k: int) -> Sent:
         """What is sent: every agent's message, but for what poisoned agents make of theirs."""
@@ -118,7 +131,7 @@ class Engine:
     def measure(self, state: State) -> dict[str, Tensor]:
         """``[runs]`` values of each metric."""
         with self.task.workers.alone():
-            return self.meter.measure(state.models, self._shares)
+            return self.meter.measure(state, self._shares)
 
     def train(
         self,
@@ -192,13 +205,17 @@ class Engine:
         ]
 
 
-def check_length(iterations: int, every: int, metrics: Sequence[str]) -> None:
-    """Refuse numbers of iterations and metrics that cannot be.
+def check_length(iterations: int, every: int, metrics: Sequence[str], local_steps: int = 1) -> None:
+    """Refuse numbers of iterations or local steps and metrics that cannot be.
 
     Raises:
         BezoarError: with the field, what was found and what is allowed.
     """
-    for field, found, least in (("iterations", iterations, 0), ("every", every, 1)):
+    for field, found, least in (
+        ("iterations", iterations, 0),
+        ("every", every, 1),
+        ("local_steps", local_steps, 1),
+    ):
         if found < least:
             raise BezoarError(f"{field}: expected at least {least}, found {found}")
     for name in metrics:

@@ -28,25 +28,31 @@ class LocalUpdates:
 
     def __call__(self, state: State, gradients: Tensor, iteration: int) -> Tensor:
         """The messages, in the memory of the gradients; what is remembered is brought forward."""
-        models = state.models
-        size = models[0, 0].numel() * models.element_size()
-        some = max(1, PIECE_BYTES // size)
-        pieces = [
-            (run, slice(first, first + some))
-            for run in range(len(models))
-            for first in range(0, models.shape[1], some)
-        ]
+        tensors = {name: state.tensors[name].flatten(2) for name in ("models", *self._names)}
+        models, flat = tensors["models"], gradients.flatten(2)
 
-        def update(piece: tuple[int, slice]) -> None:
-            number, agents = piece
-            run = self._runs[number]
-            own, gradient = models[number, agents], gradients[number, agents]
+        def update(piece: tuple[int, slice, slice]) -> None:
+            run = self._runs[piece[0]]
+            own, gradient = models[piece], flat[piece]
             if run.weight_decay:
                 gradient.add_(own, alpha=float(run.weight_decay))
-            memory = {name: state.tensors[name][number, agents] for name in run.optimizer.remembers}
+            memory = {name: tensors[name][piece] for name in run.optimizer.remembers}
             direction = run.optimizer.direction(gradient, memory)
             step = float(run.schedule(iteration, self._iterations))
             torch.sub(own, direction, alpha=step, out=gradient)
 
-        self._workers.map(update, pieces)
+        self._workers.map(update, _pieces(models))
         return gradients
+
+
+def _pieces(models: Tensor) -> list[tuple[int, slice, slice]]:
+    """Runs, agents and coordinates of ``[runs, agents, D]`` that fill a piece of the cache."""
+    runs, agents, length = models.shape
+    most = PIECE_BYTES // models.element_size()
+    some, width = max(1, most // length), min(length, most)
+    return [
+        (run, slice(first, first + some), slice(start, start + width))
+        for run in range(runs)
+        for first in range(0, agents, some)
+        for start in range(0, length, width)
+    ]

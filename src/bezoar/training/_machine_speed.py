@@ -54,6 +54,6 @@ def operations(
     """
     needs = {need for name in metrics for need in METRICS[name].needs}
     tested = ("average test" in needs) + regular * ("agent tests" in needs)
-    measurement = tested * cost.test + cost.step * ("gradients" in needs)
+    measurement = tested * cost.test + cost.gradients * ("gradients" in needs)
     measured = 1 + -(-iterations // every)
     return iterations * cost.step + measured * measurement

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -32,7 +33,7 @@ def false_messages(
             _of_group(
                 attack,
                 network,
-                torch.tensor(numbers, device=messages.device),
+                numbers,
                 messages,
                 models,
                 iteration,
@@ -45,41 +46,39 @@ def false_messages(
 def _of_group(
     attack: Attack,
     network: Network,
-    runs: Tensor,
+    runs: Sequence[int],
     messages: Tensor,
     models: Tensor,
     iteration: int,
 ) -> FalseMessages:
     """The false messages of runs with one attack on one network."""
     links = [(agent, to) for agent in network.poisoned for to in network.neighbours(agent)]
-    device = messages.device
-    senders, receivers = (torch.tensor(ends, device=device) for ends in zip(*links, strict=True))
+    senders, receivers = np.array(links, dtype=np.int64).T
     broadcast = bool(getattr(attack, "broadcast", False))
-    by_sender = torch.tensor(network.poisoned, device=device)
+    by_sender = np.array(network.poisoned, dtype=np.int64)
+    sent_by = by_sender if broadcast else senders
     seen = SeenMessages(
         iteration=iteration,
         network=network,
         knows=attack.knows,
-        senders=by_sender if broadcast else senders,
-        receivers=None if broadcast else receivers,
+        senders=torch.tensor(sent_by, device=messages.device),
+        receivers=None if broadcast else torch.tensor(receivers, device=messages.device),
         messages=messages[runs],
         models=models[runs],
     )
     values = attack.on_messages(seen)
-    expected = (len(runs), len(seen.senders), messages.shape[-1])
+    expected = (len(runs), len(sent_by), messages.shape[-1])
     if values.shape != expected:
         raise BezoarError(
             f"attack {attack.name}: expected messages of shape {list(expected)}, found "
             f"{list(values.shape)}"
         )
-    rows = torch.arange(len(links), device=device)
-    if broadcast:
-        rows = torch.searchsorted(by_sender, senders)
-    offsets = torch.arange(len(runs), device=device).unsqueeze(1) * len(seen.senders)
+    rows = np.searchsorted(by_sender, senders) if broadcast else np.arange(len(links))
+    offsets = np.arange(len(runs))[:, None] * len(sent_by)
     return FalseMessages(
         values.to(messages.dtype).flatten(0, 1),
-        runs.repeat_interleave(len(links)),
-        senders.repeat(len(runs)),
-        receivers.repeat(len(runs)),
-        (rows + offsets).flatten(),
+        np.repeat(runs, len(links)),
+        np.tile(senders, len(runs)),
+        np.tile(receivers, len(runs)),
+        (rows + offsets).ravel(),
     )

@@ -9,15 +9,12 @@ import torch
 from torch import Tensor
 
 from bezoar._errors import BezoarError
-from bezoar.training._run import Run
+from bezoar.training._run import Run, State
 from bezoar.training._task import Task
 
 #: What a metric may need: the test of the average model or of every agent's, its loss beside the
 #: accuracy, every agent's gradient at the average model, or who was listened to.
 Need = Literal["average test", "agent tests", "test loss", "gradients", "shares"]
-
-#: Models tested at a time.
-TESTED = 32
 
 
 @dataclass(frozen=True)
@@ -53,7 +50,7 @@ class Measurement:
     Args:
         task: what the agents learn.
         regular: ``[runs, agents]`` true at regular agents.
-        models: ``[runs, agents, …]``.
+        state: where training stands.
         shares: ``[runs, agents]`` the weight given to poisoned agents in the exchange that made
             the models; ``None`` before the first.
         needs: what will be asked for, so that it can be computed together.
@@ -63,11 +60,12 @@ class Measurement:
         self,
         task: Task,
         regular: Tensor,
-        models: Tensor,
+        state: State,
         shares: Tensor | None,
         needs: Collection[Need],
     ) -> None:
-        self.task, self.models, self.regular, self._needs = task, models, regular, needs
+        self.task, self.regular, self._needs = task, regular, needs
+        self.state, self.models = state, state.models
         self.poisoned = ~regular
         self._average = regular.double() / regular.sum(1, keepdim=True)
         self.shares = torch.full_like(self._average, torch.nan) if shares is None else shares
@@ -110,23 +108,23 @@ class Measurement:
 
         The accuracies of agents are ``[runs, agents]``, infinite at poisoned ones.
         """
-        averages = self.common.split(TESTED) if "average test" in self._needs else ()
-        regular = self.regular.nonzero().split(TESTED) if "agent tests" in self._needs else ()
-
-        def test(piece: int) -> tuple[Tensor, Tensor]:
-            if piece < len(averages):
-                return self.task.test(averages[piece], "test loss" in self._needs)
-            runs, agents = regular[piece - len(averages)].T
-            return self.task.test(self.models[runs, agents])
-
-        results = self.task.workers.map(test, range(len(averages) + len(regular)))
         found: dict[str, Tensor] = {}
-        if averages:
-            accuracy, loss = zip(*results[: len(averages)], strict=True)
-            found |= {"average": torch.cat(accuracy), "loss": torch.cat(loss)}
-        if regular:
+        task, state = self.task, self.state
+        if "average test" in self._needs:
+            pooled = task.average_buffers(state, self._average)
+            everyone = range(len(self.models))
+            loss = "test loss" in self._needs
+            found["average"], found["loss"] = task.test(self.common, pooled, everyone, loss)
+        if "agent tests" in self._needs:
+            buffers = {name: state.tensors[name].flatten(0, 1) for name in task.buffers}
+            regular = [
+                run * task.agents + agent
+                for run, each in enumerate(task.runs)
+                for agent in each.network.regular
+            ]
+            accuracy, _ = task.test(self.models.flatten(0, 1), buffers, regular)
             own = torch.full_like(self._average, torch.inf)
-            own[self.regular] = torch.cat([accuracy for accuracy, _ in results[len(averages) :]])
+            own.view(-1)[regular] = accuracy
             found["agents"] = own
         return found
 
@@ -281,7 +279,7 @@ class Meter:
         masks = [run.network.poisoned_mask.tolist() for run in runs]
         self._regular = ~torch.tensor(masks, device=task.device)
 
-    def measure(self, models: Tensor, shares: Tensor | None) -> dict[str, Tensor]:
+    def measure(self, state: State, shares: Tensor | None) -> dict[str, Tensor]:
         """``[runs]`` float64 for each metric, see :class:`Measurement`."""
-        found = Measurement(self._task, self._regular, models, shares, self.needs)
+        found = Measurement(self._task, self._regular, state, shares, self.needs)
         return {metric.name: metric.compute(found) for metric in self.metrics}

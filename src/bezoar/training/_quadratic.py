@@ -126,7 +126,7 @@ class QuadraticTask(Task):
     def start(self) -> dict[str, Tensor]:
         return {"models": self._start.expand(len(self.runs), self.agents, -1).clone()}
 
-    def gradients(self, state: State, iteration: int, out: Tensor) -> Tensor:
+    def gradients(self, state: State, update: int, out: Tensor) -> Tensor:
         return out.copy_(self._gradients(state.models))
 
     def gradients_at(self, common: Tensor, models: Tensor) -> tuple[Tensor, Tensor]:

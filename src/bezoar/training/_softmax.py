@@ -1,8 +1,6 @@
-"""Softmax regression with full gradients, for all runs in one pass over the data."""
+"""Softmax regression: full gradients for all runs in one pass over the data, or batches."""
 
-import hashlib
-from collections.abc import Sequence
-from threading import Lock
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import torch
@@ -14,10 +12,16 @@ from bezoar.aggregators import OutputLayer
 from bezoar.data import Dataset, Partition
 from bezoar.models import SoftmaxRegression
 from bezoar.training._agent_by_agent import BLOCK, AgentByAgent
+from bezoar.training._agent_samples import data_identity
 from bezoar.training._agents_in_batches import AgentsInBatches
+from bezoar.training._batches import Batches, Order
 from bezoar.training._run import Run, State
-from bezoar.training._task import DTYPES, Cost, Task
+from bezoar.training._softmax_batches import SoftmaxBatches
+from bezoar.training._task import DTYPES, Cost, Task, check_partition
 from bezoar.training._workers import Workers
+
+#: Models tested at a time.
+TESTED = 32
 
 #: Agents who hold fewer samples than this are trained in batches of agents.
 FEW_SAMPLES = 200
@@ -40,6 +44,9 @@ class SoftmaxTask(Task):
         device: a torch device.
         batches: whether to take agents in batches, which is faster where they hold few samples;
             by default where they do.
+        batch: how many of its samples an agent takes for a gradient; by default all.
+        order: how agents go through their samples in batches: ``"random"``, or ``"consecutive"``
+            as the code of the paper's authors does with batches of 5000.
     """
 
     def __init__(
@@ -51,28 +58,35 @@ class SoftmaxTask(Task):
         dtype: str = "float32",
         device: str = "cpu",
         batches: bool | None = None,
+        *,
+        batch: int | None = None,
+        order: Order = "random",
     ) -> None:
         super().__init__(runs, workers, dtype, device)
-        if partition.agents != self.agents:
-            raise BezoarError(
-                f"partition: made for {partition.agents} agents, but the {runs[0].network.name} "
-                f"network has {self.agents}"
-            )
-        for run in runs:
-            run.attack.check(dataset.classes)
+        check_partition(dataset, partition, self.runs)
         self.dataset, self.partition = dataset, partition
         self.model = SoftmaxRegression(dataset.classes, dataset.features)
         if batches is None:
-            batches = int(partition.sizes.max()) < FEW_SAMPLES
-        self._way = (AgentsInBatches if batches else AgentByAgent)(
-            self.model, dataset, partition, self.runs, self.dtype, self.device, workers
-        )
+            batches = batch is None and int(partition.sizes.max()) < FEW_SAMPLES
+        if batches and batch is not None:
+            raise BezoarError(f"batches: agents cannot be taken in batches with batch {batch}")
+        described = (self.model, dataset, partition, self.runs)
+        kind = AgentsInBatches if batches else AgentByAgent
+        self._way = kind(*described, self.dtype, self.device, workers)
+        self._sampled: SoftmaxBatches | None = None
+        self._told = ""
+        if batch is not None:
+            assert isinstance(self._way, AgentByAgent)
+            drawn = Batches(partition.sizes, batch, order)
+            self._sampled = SoftmaxBatches(self._way, drawn, *described, workers)
+            self._told = f"batches of {batch} in {order} order, "
         self._test: _TestSet | None = None
-        self._one_at_a_time = Lock()
         self._gaps: dict[tuple[int, ...], float] = {}
 
     @staticmethod
-    def cost(dataset: Dataset, agents: int, dtype: str, remembered: int = 0) -> Cost:
+    def cost(
+        dataset: Dataset, agents: int, dtype: str, remembered: int = 0, batch: int | None = None
+    ) -> Cost:
         """What a run takes: models, gradients, and the labels' part of gradients.
 
         Args:
@@ -80,21 +94,26 @@ class SoftmaxTask(Task):
             agents: the number of agents.
             dtype: ``"float32"`` or ``"float64"``.
             remembered: how many tensors like the models its optimiser and rule remember.
+            batch: as for the task.
         """
         model = SoftmaxRegression(dataset.classes, dataset.features)
         slower = 2 if dtype == "float64" else 1
         sample = 2 * model.classes * model.width * slower
+        whole = 2 * sample * len(dataset.train)  # scores, then gradients
         return Cost(
             bytes=(4 + remembered) * DTYPES[dtype].itemsize * agents * model.classes * model.width,
-            step=2 * sample * len(dataset.train),  # scores, then gradients
+            step=whole if batch is None else 2 * sample * agents * batch,
             test=sample * len(dataset.test),
+            gradients=whole,
         )
 
     def start(self) -> dict[str, Tensor]:
         shape = (len(self.runs), self.agents, self.model.classes, self.model.width)
         return {"models": torch.zeros(shape, dtype=self.dtype, device=self.device)}
 
-    def gradients(self, state: State, iteration: int, out: Tensor) -> Tensor:
+    def gradients(self, state: State, update: int, out: Tensor) -> Tensor:
+        if self._sampled is not None:
+            return self._sampled.gradients(state.models, update, out)
         return self._way.gradients(state.models, out)
 
     def gradients_at(self, common: Tensor, models: Tensor) -> tuple[Tensor, Tensor]:
@@ -104,11 +123,23 @@ class SoftmaxTask(Task):
     def tests(self) -> bool:
         return True
 
-    def test(self, models: Tensor, loss: bool = False) -> tuple[Tensor, Tensor]:
-        with self._one_at_a_time:
-            if self._test is None:
-                self._test = _TestSet(self.dataset, self.model, self.dtype, self.device)
-        return self._test.evaluate(models, loss)
+    def test(
+        self,
+        models: Tensor,
+        buffers: Mapping[str, Tensor],
+        which: Sequence[int],
+        loss: bool = False,
+    ) -> tuple[Tensor, Tensor]:
+        if self._test is None:
+            self._test = _TestSet(self.dataset, self.model, self.dtype, self.device)
+        tests = self._test
+
+        def evaluate(first: int) -> tuple[Tensor, Tensor]:
+            return tests.evaluate(models[list(which[first : first + TESTED])], loss)
+
+        parts = self.workers.map(evaluate, range(0, len(which), TESTED))
+        accuracy, cost = zip(*parts, strict=True)
+        return torch.cat(accuracy), torch.cat(cost)
 
     @property
     def output_layer(self) -> OutputLayer:
@@ -154,12 +185,11 @@ class SoftmaxTask(Task):
         return design[:, : self.dataset.features + 1].numpy()
 
     def identity(self) -> str:
-        data, partition = self.dataset, self.partition
-        digest = hashlib.sha256(data.fingerprint.encode())
-        for part in (partition.order, partition.offsets):
-            digest.update(np.ascontiguousarray(part).data)
         way = type(self._way).__name__
-        return f"softmax regression on {data.name}, {way}, data and partition {digest.hexdigest()}"
+        return (
+            f"softmax regression on {self.dataset.name}, {way}, {self._told}data and partition "
+            f"{data_identity(self.dataset, self.partition)}"
+        )
 
 
 class _TestSet:

@@ -1,7 +1,7 @@
 """What the agents learn."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 
@@ -11,6 +11,7 @@ from torch import Tensor
 from bezoar._errors import BezoarError
 from bezoar._options import choose
 from bezoar.aggregators import OutputLayer
+from bezoar.data import Dataset, Partition
 from bezoar.training._run import Run, State
 from bezoar.training._workers import Workers
 
@@ -23,13 +24,15 @@ class Cost:
 
     Attributes:
         bytes: of memory in training.
-        step: floating-point operations of all agents' gradients.
+        step: floating-point operations of all agents' gradients in an iteration.
         test: floating-point operations of testing one model.
+        gradients: floating-point operations of all agents' gradients for metrics.
     """
 
     bytes: float
     step: float
     test: float
+    gradients: float
 
 
 class Task(ABC):
@@ -59,12 +62,12 @@ class Task(ABC):
         """The state before the first iteration: ``"models"``, and whatever else is to be kept."""
 
     @abstractmethod
-    def gradients(self, state: State, iteration: int, out: Tensor) -> Tensor:
+    def gradients(self, state: State, update: int, out: Tensor) -> Tensor:
         """Every agent's gradient ``∇f̂_w(x_w)`` at its own model.
 
         Args:
-            state: where training stands.
-            iteration: the iteration to come, counted from 1.
+            state: where training stands. What it holds beside the models may be brought forward.
+            update: which local update it is for, counted from 1 over all iterations.
             out: memory like the models, in which the result may be written.
         """
 
@@ -87,17 +90,39 @@ class Task(ABC):
         """Whether there is something to test models on."""
         return False
 
-    def test(self, models: Tensor, loss: bool = False) -> tuple[Tensor, Tensor]:
-        """Accuracy and mean cross-entropy on the test set. Several threads call it at once.
+    def test(
+        self,
+        models: Tensor,
+        buffers: Mapping[str, Tensor],
+        which: Sequence[int],
+        loss: bool = False,
+    ) -> tuple[Tensor, Tensor]:
+        """Accuracy and mean cross-entropy on the test set.
 
         Args:
             models: ``[n, …]``.
+            buffers: ``[n, …]`` for each name in :attr:`buffers`.
+            which: the numbers of the models to test.
             loss: whether the second result is needed.
 
         Returns:
-            ``[n]`` and ``[n]``, float64.
+            One number a tested model and one again, float64.
         """
         raise BezoarError("metrics: this task has nothing to test models on")
+
+    @property
+    def buffers(self) -> tuple[str, ...]:
+        """What in the state belongs to each agent's model and is not exchanged."""
+        return ()
+
+    def average_buffers(self, state: State, weights: Tensor) -> dict[str, Tensor]:
+        """``[runs, …]`` the buffers that go with an average model.
+
+        Args:
+            state: where training stands.
+            weights: ``[runs, agents]`` the weight of each agent's model; they sum to one.
+        """
+        return {}
 
     @property
     def output_layer(self) -> OutputLayer | None:
@@ -138,6 +163,18 @@ def check_runs(runs: Sequence[Run]) -> None:
         decay = run.weight_decay
         if isinstance(decay, bool) or not isinstance(decay, int | float) or not 0 <= decay < inf:
             raise BezoarError(f"weight_decay: expected 0 or more, found {decay!r}")
+
+
+def check_partition(dataset: Dataset, partition: Partition, runs: Sequence[Run]) -> None:
+    """Refuse a partition for another number of agents, and attacks that the classes rule out."""
+    network = runs[0].network
+    if partition.agents != network.agents:
+        raise BezoarError(
+            f"partition: made for {partition.agents} agents, but the {network.name} network has "
+            f"{network.agents}"
+        )
+    for run in runs:
+        run.attack.check(dataset.classes)
 
 
 def check_device(name: str) -> torch.device:

@@ -25,6 +25,17 @@ def _one_thread() -> None:
     torch.set_num_threads(1)
 
 
+@contextmanager
+def _torch_at(threads: int) -> Iterator[None]:
+    """Torch at so many threads in the calling thread."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
 class Workers:
     """Threads that run one piece of a step each, the caller's among them, with torch at one thread.
 
@@ -66,18 +77,21 @@ class Workers:
             other.result()
         return [results[place] for place in range(len(pieces))]
 
+    def one_by_one(
+        self, work: Callable[[Item], Result], items: Iterable[Item], threads: int
+    ) -> list[Result]:
+        """``work`` on every item in the calling thread, with torch at so many threads."""
+        with _torch_at(threads):
+            return [work(item) for item in items]
+
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Torch at one thread in the calling thread too, for small operations between the pieces.
 
         They gain nothing from more threads, and must not depend on their number either.
         """
-        before = torch.get_num_threads()
-        torch.set_num_threads(1)
-        try:
+        with _torch_at(1):
             yield
-        finally:
-            torch.set_num_threads(before)
 
     def close(self) -> None:
         """End the threads."""

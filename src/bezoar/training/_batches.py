@@ -1,0 +1,66 @@
+"""Which samples an agent takes for each stochastic gradient."""
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bezoar._errors import BezoarError
+from bezoar._options import choose
+from bezoar._seeds import Purpose, generator
+
+Ints = NDArray[np.int64]
+
+#: In which order an agent goes through its samples.
+Order = Literal["random", "consecutive"]
+
+
+class Batches:
+    """The batch of every agent for every local update.
+
+    An agent goes through its samples again and again and cuts that sequence into batches. So all
+    batches are of one size, even where an agent holds fewer samples, and every sample is taken
+    once before any is taken again.
+
+    Args:
+        sizes: ``[W]`` how many samples each agent holds.
+        batch: how many samples are in a batch.
+        order: ``"random"`` shuffles the samples for every pass, by the run's seed, the agent and
+            the number of the pass; ``"consecutive"`` takes them as they are held.
+    """
+
+    def __init__(self, sizes: Ints, batch: int, order: Order = "random") -> None:
+        if isinstance(batch, bool) or not isinstance(batch, int) or batch < 1:
+            raise BezoarError(f"batch: expected a number of samples from 1, found {batch!r}")
+        self.batch, self.order = batch, order
+        self._sizes = sizes.tolist()
+        self._pass = choose(
+            "order", order, {"random": self._shuffled, "consecutive": self._as_held}
+        )
+        # The last pass of each agent: its number and order. Every pass can be drawn again.
+        self._last: dict[tuple[int, int], tuple[int, Ints]] = {}
+
+    def places(self, seed: int, agent: int, update: int) -> Ints:
+        """``[batch]`` which of its own samples the agent takes.
+
+        Args:
+            seed: the run's seed.
+            agent: which agent.
+            update: which local update, counted from 1.
+        """
+        size, start = self._sizes[agent], (update - 1) * self.batch
+        passes = range(start // size, -(-(start + self.batch) // size))
+        orders = [self._pass(seed, agent, number) for number in passes]
+        first = start - passes.start * size
+        return np.concatenate(orders)[first : first + self.batch]
+
+    def _shuffled(self, seed: int, agent: int, number: int) -> Ints:
+        known = self._last.get((seed, agent))
+        if known is not None and known[0] == number:
+            return known[1]
+        order = generator(seed, Purpose.BATCHES, agent, number).permutation(self._sizes[agent])
+        self._last[seed, agent] = number, order
+        return order
+
+    def _as_held(self, seed: int, agent: int, number: int) -> Ints:
+        return np.arange(self._sizes[agent])

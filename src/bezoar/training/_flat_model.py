@@ -1,0 +1,226 @@
+"""A torch module whose parameters lie in a vector that somebody else holds."""
+
+import copy
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from bezoar._errors import BezoarError
+from bezoar.aggregators import OutputLayer
+
+#: Makes a module; it is called with torch's generator at a seed of the run's.
+ModelFactory = Callable[[], nn.Module]
+
+#: Layers that draw random numbers in training.
+_RANDOM = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.RReLU)
+
+
+@dataclass(frozen=True)
+class _BufferPlace:
+    """Where a module keeps a buffer.
+
+    Attributes:
+        name: the buffer's name in the whole module.
+        owner: the part of the module that has it.
+        key: its name there.
+    """
+
+    name: str
+    owner: nn.Module
+    key: str
+
+
+class FlatModel:
+    """A module whose parameters and buffers are views into memory that it is given.
+
+    In a vector ``[D]`` the weight of the output layer comes first, the other parameters follow in
+    the module's order. The output layer is ``module.output`` if that is an :class:`torch.nn.Linear`
+    layer, otherwise the last such layer of the module. In memory the channels of convolutions come
+    last, ``[out, height, width, in]``, which is the layout that torch computes fastest with;
+    :meth:`vectors` has every parameter as the module's own ``flatten`` gives it.
+
+    Args:
+        module: the module. It loses its own parameters: see :meth:`bind`.
+    """
+
+    def __init__(self, module: nn.Module) -> None:
+        for name, part in module.named_modules():
+            if isinstance(part, _RANDOM):
+                raise BezoarError(
+                    f"model: {name or 'it'} is {part}, which draws from torch's global generator, "
+                    "so that training could not be repeated; allowed: modules without it"
+                )
+        self.module = module
+        self._initial = {name: b.detach().clone() for name, b in module.named_buffers()}
+        named = dict(module.named_parameters())
+        output = find_output_layer(module)
+        if output is not None:
+            [first] = [name for name, each in named.items() if each is output.weight]
+            named = {first: named.pop(first), **named}
+        if not named:
+            raise BezoarError("model: expected a module with parameters, found one without")
+        self.output_layer = None if output is None else OutputLayer(*output.weight.shape)
+        self._names = list(named)
+        self._shapes = [tuple(each.shape) for each in named.values()]
+        self._sizes = [each.numel() for each in named.values()]
+        self.size = sum(self._sizes)
+        self._collect()
+        flat = torch.cat([each.detach().flatten() for each in self._parameters])
+        self.start = self.in_memory(flat)
+        self.release()
+
+    def _collect(self) -> None:
+        """Note where the module has its parameters and buffers."""
+        named = dict(self.module.named_parameters())
+        self._parameters = [named[name] for name in self._names]
+        self._buffers = [
+            _BufferPlace(name, self.module.get_submodule(owner), key)
+            for name in self._initial
+            for owner, _, key in [name.rpartition(".")]
+        ]
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shape of every parameter, by name, in the order of a vector."""
+        return dict(zip(self._names, self._shapes, strict=True))
+
+    @property
+    def initial_buffers(self) -> Mapping[str, Tensor]:
+        """The buffers as the module was made with them, by name."""
+        return self._initial
+
+    def copy(self) -> "FlatModel":
+        """Another one, to be used by another thread."""
+        other = copy.copy(self)
+        other.module = copy.deepcopy(self.module)
+        other._collect()
+        return other
+
+    def bind(
+        self, vector: Tensor, buffers: Mapping[str, Tensor], gradient: Tensor | None = None
+    ) -> None:
+        """Let parameters and buffers be views of what is given.
+
+        Args:
+            vector: ``[D]`` the parameters.
+            buffers: a tensor for each buffer; training mode writes to them.
+            gradient: ``[D]`` what a backward pass adds the gradient to.
+        """
+        gradients = [None] * len(self._sizes) if gradient is None else self._views(gradient)
+        for own, value, into in zip(self._parameters, self._views(vector), gradients, strict=True):
+            own.grad = None  # it must not have another shape than the data
+            own.data = value
+            own.grad = into
+        for place in self._buffers:
+            place.owner._buffers[place.key] = buffers[place.name]
+
+    def in_memory(self, vectors: Tensor) -> Tensor:
+        """``[..., D]`` vectors in the module's own order as they lie in memory."""
+        models = torch.empty_like(vectors)
+        parts = vectors.split(self._sizes, -1)
+        for view, part, shape in zip(self._views(models), parts, self._shapes, strict=True):
+            view.copy_(part.reshape(*part.shape[:-1], *shape))
+        return models
+
+    def vectors(self, models: Tensor) -> Tensor:
+        """``[..., D]`` models in memory as vectors in the module's own order."""
+        lead = models.shape[:-1]
+        return torch.cat([view.reshape(*lead, -1) for view in self._views(models)], -1)
+
+    def _views(self, models: Tensor) -> list[Tensor]:
+        """``[..., *shape]`` each parameter of models ``[..., D]``."""
+        parts = models.split(self._sizes, -1)
+        return [_view(part, shape) for part, shape in zip(parts, self._shapes, strict=True)]
+
+    def keep_buffers(self, buffers: Mapping[str, Tensor]) -> None:
+        """Write to ``buffers`` what a module put in their place instead of changing them."""
+        for place in self._buffers:
+            found = place.owner._buffers[place.key]
+            if found is not None and found is not buffers[place.name]:
+                buffers[place.name].copy_(found)
+
+    def release(self) -> None:
+        """Let go of the memory given to :meth:`bind`."""
+        for own in self._parameters:
+            own.grad = None
+            own.data = own.data.new_empty(0)
+        for place in self._buffers:
+            place.owner._buffers[place.key] = self._initial[place.name]
+
+
+class Lender:
+    """Lends a thread a model for itself.
+
+    Args:
+        model: what is lent are copies of it.
+    """
+
+    def __init__(self, model: FlatModel) -> None:
+        self._model = model
+        self._idle: list[FlatModel] = []
+
+    @contextmanager
+    def __call__(self, training: bool) -> Iterator[FlatModel]:
+        """A model in training or in evaluation mode."""
+        try:
+            model = self._idle.pop()
+        except IndexError:
+            model = self._model.copy()
+        if model.module.training != training:
+            model.module.train(training)
+        try:
+            yield model
+        finally:
+            model.release()
+            self._idle.append(model)
+
+
+def _view(values: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """``[..., *shape]`` a parameter as it lies in ``[..., n]``."""
+    lead = values.shape[:-1]
+    if len(shape) != 4:
+        return values.view(*lead, *shape)
+    out, inner, height, width = shape
+    return values.view(*lead, out, height, width, inner).movedim(-1, -3)
+
+
+def find_output_layer(module: nn.Module) -> nn.Linear | None:
+    """``module.output`` if it is a linear layer, else the last linear layer, if there is one."""
+    output = getattr(module, "output", None)
+    if isinstance(output, nn.Linear):
+        return output
+    linear = [part for part in module.modules() if isinstance(part, nn.Linear)]
+    return linear[-1] if linear else None
+
+
+def pooled(buffers: Mapping[str, Tensor], weights: Tensor) -> dict[str, Tensor]:
+    """The buffers of the average model, ``[runs, …]`` each.
+
+    Running means are averaged. A running variance becomes the variance over the samples of all
+    agents: the mean of the variances plus the variance of the means. Other numbers are averaged;
+    of counters the largest is taken.
+
+    Args:
+        buffers: ``[runs, agents, …]`` every agent's.
+        weights: ``[runs, agents]`` the weight of each agent; they sum to one.
+    """
+    found = {}
+    for name, values in buffers.items():
+        share = weights.view(*weights.shape, *[1] * (values.ndim - 2))
+        counted = values.masked_fill(share == 0, 0)
+        if not values.is_floating_point():
+            found[name] = counted.amax(1)
+            continue
+        share = share.to(values.dtype)
+        mean = (counted * share).sum(1)
+        prefix, _, kind = name.rpartition("running_")
+        means = buffers.get(f"{prefix}running_mean") if kind == "var" else None
+        if means is not None:
+            middle = (means.masked_fill(share == 0, 0) * share).sum(1, keepdim=True)
+            apart = (means - middle).masked_fill(share == 0, 0)
+            mean = mean + (apart.square() * share).sum(1)
+        found[name] = mean
+    return found

@@ -1,0 +1,380 @@
+"""Neural networks with stochastic gradients."""
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from bezoar._errors import BezoarError
+from bezoar._options import choose
+from bezoar._seeds import Purpose, generator
+from bezoar.aggregators import OutputLayer
+from bezoar.data import Dataset, Partition
+from bezoar.training._agent_samples import AgentSamples, Labels, data_identity
+from bezoar.training._batches import Batches, Ints, Order
+from bezoar.training._flat_model import FlatModel, Lender, ModelFactory, pooled
+from bezoar.training._network_cost import network_cost
+from bezoar.training._run import Run, State
+from bezoar.training._task import Task, check_partition
+from bezoar.training._threads import fastest_threads
+from bezoar.training._workers import Workers
+
+#: Types in which products may be computed on request.
+AUTOCAST = {"bfloat16": torch.bfloat16, "float16": torch.float16}
+
+#: Test samples evaluated at a time.
+TESTED = 256
+
+#: How the names of buffers begin in the state, and the name of the number of threads, which stays
+#: on the host.
+BUFFERS, THREADS = "buffers.", "threads"
+
+
+class NetworkTask(Task):
+    """Any :class:`torch.nn.Module` on a dataset that is divided among the agents.
+
+    An agent's gradient is that of the mean cross-entropy over a batch of its own samples, drawn
+    by the run's seed, the agent and the number of the local update: see
+    :class:`~bezoar.training._batches.Batches`. Models are ``[runs, agents, D]``: the weight of the
+    output layer first, then the other parameters in the module's order. A module's parameters are
+    views into them, so nothing is copied. Buffers, such as the statistics of batch norm, are each
+    agent's own: they are part of the state, and are not exchanged. The average model is tested
+    with the regular agents' pooled statistics.
+
+    Gradients for metrics (ξ, A, the cost f) are those of the cost that is trained: means over all
+    local samples, or over ``gradient_samples`` of them, in parts as large as what training computes
+    at a time and in training mode, without augmentation.
+
+    Agents are computed side by side, each on one thread, or one after the other, each operation on
+    several threads. Results differ by rounding, and depend on :attr:`threads` alone, not on the
+    number of workers. It is part of the state, so a training that goes on from a checkpoint keeps
+    it. What is measured is always computed side by side.
+
+    Args:
+        dataset: the samples: images ``[n, channels, height, width]`` or ``[n, features]``.
+        partition: who holds which.
+        runs: what differs between the runs.
+        workers: the threads that share the work.
+        model: makes the module, which turns inputs ``[n, …]`` into scores ``[n, classes]``.
+        batch: samples in a batch.
+        order: how agents go through their samples: ``"random"`` or ``"consecutive"``.
+        augment: whether images are cropped and mirrored at random.
+        accumulate: in how many parts a batch is computed one after the other, to save memory.
+        start: ``[D]`` where everyone starts; by default where the module is initialised with the
+            run's seed.
+        gradient_samples: how many of its samples an agent's gradient is measured on, always the
+            same ones, drawn at random; by default all.
+        autocast: ``"bfloat16"`` or ``"float16"``: compute products in this type. Not every
+            processor can.
+        threads: 1 to compute agents side by side; more to compute them one after the other, each
+            operation on so many threads. By default what is found to be faster when training
+            starts.
+        dtype: ``"float32"`` or ``"float64"``.
+        device: a torch device.
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        partition: Partition,
+        runs: Sequence[Run],
+        workers: Workers,
+        *,
+        model: ModelFactory,
+        batch: int = 32,
+        order: Order = "random",
+        augment: bool = False,
+        accumulate: int = 1,
+        start: ArrayLike | Tensor | None = None,
+        gradient_samples: int | None = None,
+        autocast: str | None = None,
+        threads: int | None = None,
+        dtype: str = "float32",
+        device: str = "cpu",
+    ) -> None:
+        super().__init__(runs, workers, dtype, device)
+        check_partition(dataset, partition, self.runs)
+        self.dataset, self.partition = dataset, partition
+        self.augment, self.accumulate, self.threads = augment, accumulate, threads
+        self.gradient_samples, self.autocast = gradient_samples, autocast
+        self.batches = Batches(partition.sizes, batch, order)
+        self._check_options()
+        self._samples = AgentSamples(dataset, partition, self.runs, self.dtype, self.device)
+        self._make = model
+        seeds = dict.fromkeys(run.seed for run in self.runs)
+        made = {seed: self._made_with(seed) for seed in seeds}
+        self._model = made[self.runs[0].seed]
+        self._starts = {seed: each.start for seed, each in made.items()}
+        self._buffers = {seed: each.initial_buffers for seed, each in made.items()}
+        if start is not None:
+            self._starts = dict.fromkeys(seeds, self._given(start))
+        self._lent = Lender(self._model)
+        self._read: tuple[Tensor | None, int] = None, 1
+        self._check_scores()
+
+    def _check_options(self) -> None:
+        shape = list(self.dataset.train.shape)
+        if self.augment and len(shape) != 4:
+            raise BezoarError(f"augment: needs images [n, channels, height, width], found {shape}")
+        for field in ("accumulate", "gradient_samples", "threads"):
+            found = getattr(self, field)
+            is_count = isinstance(found, int) and not isinstance(found, bool) and found > 0
+            if not is_count and (found is not None or field == "accumulate"):
+                raise BezoarError(f"{field}: expected a number from 1, found {found!r}")
+        if self.batches.batch % self.accumulate:
+            raise BezoarError(
+                f"accumulate: a batch of {self.batches.batch} cannot be cut into "
+                f"{self.accumulate} equal parts; allowed: numbers that divide it"
+            )
+        if self.autocast is not None:
+            choose("autocast", self.autocast, AUTOCAST)
+
+    def _made_with(self, seed: int) -> FlatModel:
+        """A module initialised with a run's seed, whatever torch's generator stands at."""
+        rng = generator(seed, Purpose.START)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(int(rng.integers(2**63)))
+            module = self._make()
+        return FlatModel(module.to(device=self.device, dtype=self.dtype))
+
+    def _given(self, start: ArrayLike | Tensor) -> Tensor:
+        vector = torch.as_tensor(start, dtype=self.dtype, device=self.device)
+        if vector.shape != (self._model.size,):
+            raise BezoarError(
+                f"start: expected {self._model.size} numbers, found the shape {list(vector.shape)}"
+            )
+        if not bool(torch.isfinite(vector).all()):
+            raise BezoarError("start: expected finite numbers, found some that are not")
+        return self._model.in_memory(vector)
+
+    def _check_scores(self) -> None:
+        inputs, _ = self._samples.tests(slice(2))
+        with self._lent(training=False) as model, torch.no_grad():
+            model.bind(self._starts[self.runs[0].seed], model.initial_buffers)
+            shape = tuple(model.module(inputs).shape)
+        if shape != (len(inputs), self.dataset.classes):
+            raise BezoarError(
+                f"model: expected scores of shape {[len(inputs), self.dataset.classes]}, one a "
+                f"class, found {list(shape)}"
+            )
+
+    cost = staticmethod(network_cost)
+
+    def start(self) -> dict[str, Tensor]:
+        def alike(values: Sequence[Tensor]) -> Tensor:
+            together = torch.stack(list(values)).unsqueeze(1)
+            return together.expand(-1, self.agents, *together.shape[2:]).clone()
+
+        seeds = [run.seed for run in self.runs]
+        if self.threads is None:
+            self.threads = 1
+            if self.device.type == "cpu":
+                pieces = len(self.runs) * self.agents
+                self.threads = fastest_threads(self.workers, self._try, pieces)
+        return {
+            "models": alike([self._starts[seed] for seed in seeds]),
+            **{
+                BUFFERS + name: alike([self._buffers[seed][name] for seed in seeds])
+                for name in self._model.initial_buffers
+            },
+            THREADS: torch.full((len(self.runs),), self.threads),
+        }
+
+    def gradients(self, state: State, update: int, out: Tensor) -> Tensor:
+        threads = self._threads_of(state)
+        drawn = [(seed, agent) for agent in range(self.agents) for seed in self._starts]
+        loaded = self.workers.map(lambda who: self._draw(*who, update), drawn)
+        batches = dict(zip(drawn, loaded, strict=True))
+        buffers = {name.removeprefix(BUFFERS): state.tensors[name] for name in self.buffers}
+
+        def differentiate(piece: tuple[int, int]) -> None:
+            run, agent = piece
+            places, inputs = batches[self.runs[run].seed, agent]
+            labels = self._samples.labels(run, agent, places)
+            own = {name: values[run, agent] for name, values in buffers.items()}
+            into = out[run, agent].zero_()
+            vector, parts = state.models[run, agent], self.accumulate
+            self._add_gradient(vector, own, inputs, labels, into, parts=parts)
+
+        pieces = [(run, agent) for agent in range(self.agents) for run in range(len(self.runs))]
+        if threads == 1:
+            self.workers.map(differentiate, pieces)
+        else:
+            self.workers.one_by_one(differentiate, pieces, threads)
+        return out
+
+    def _threads_of(self, state: State) -> int:
+        """How agents are computed, read once for all states of a training."""
+        told = state.tensors[THREADS]
+        if told is not self._read[0]:
+            self.threads = int(told[0])
+            self._read = told, self.threads
+        return self._read[1]
+
+    def _draw(self, seed: int, agent: int, update: int) -> tuple[Ints, Tensor]:
+        """The batch of an agent in runs of one seed: which of its samples, and these."""
+        places = self.batches.places(seed, agent, update)
+        rng = generator(seed, Purpose.AUGMENTATION, agent, update) if self.augment else None
+        return places, self._samples.inputs(agent, places, rng)
+
+    def _add_gradient(
+        self,
+        vector: Tensor,
+        buffers: Mapping[str, Tensor],
+        inputs: Tensor,
+        labels: Labels,
+        out: Tensor,
+        share: float = 1.0,
+        parts: int = 1,
+    ) -> Tensor:
+        """Add the gradient over some samples, times ``share``, to ``out [D]``.
+
+        They are computed in so many equal parts, one after the other.
+
+        Returns:
+            The mean cross-entropy, times ``share``.
+        """
+        costs = []
+        size = len(inputs) // parts
+        with self._lent(training=True) as model, torch.enable_grad():
+            model.bind(vector, buffers, out)
+            for first in range(0, len(inputs), size):
+                part = slice(first, first + size)
+                with self._in_its_type():
+                    scores = model.module(inputs[part])
+                here = labels.some(part).by(scores)
+                part_of_mean = share * len(here) / len(inputs)
+                cost = cross_entropy(scores.to(self.dtype), here) * part_of_mean
+                cost.backward()
+                costs.append(cost.detach())
+            model.keep_buffers(buffers)
+        return torch.stack(costs).sum()
+
+    def gradients_at(self, common: Tensor, models: Tensor) -> tuple[Tensor, Tensor]:
+        gradients = torch.zeros_like(models)
+        shape = (len(self.runs), self.agents)
+        costs = torch.zeros(shape, dtype=torch.float64, device=self.device)
+
+        def differentiate(piece: tuple[int, int]) -> None:
+            agent, seed = piece
+            for places, share in self._measured(agent, seed):
+                inputs = self._samples.inputs(agent, places)
+                for run in (place for place, run in enumerate(self.runs) if run.seed == seed):
+                    labels = self._samples.labels(run, agent, places)
+                    if labels.dynamic is not None:
+                        scores = self._scores_in_training(models[run, agent], inputs)
+                        labels = Labels(labels.by(scores), None, labels.attack)
+                    scratch = self._fresh_buffers(run)
+                    out = gradients[run, agent]
+                    cost = self._add_gradient(common[run], scratch, inputs, labels, out, share)
+                    costs[run, agent] += cost
+
+        pieces = [(agent, seed) for agent in range(self.agents) for seed in self._starts]
+        self.workers.map(differentiate, pieces)
+        return gradients, costs
+
+    def _measured(self, agent: int, seed: int) -> Iterator[tuple[Ints, float]]:
+        """The samples that an agent's gradient is measured on, in parts, and each part's share."""
+        places = np.arange(self.partition.sizes[agent])
+        if self.gradient_samples is not None:
+            rng = generator(seed, Purpose.GRADIENT_SAMPLES, agent)
+            places = np.sort(rng.permutation(places)[: self.gradient_samples])
+        together = self.batches.batch // self.accumulate
+        for part in np.array_split(places, -(-len(places) // together)):
+            yield part, len(part) / len(places)
+
+    def _scores_in_training(self, vector: Tensor, inputs: Tensor) -> Tensor:
+        with self._lent(training=True) as model, torch.no_grad(), self._in_its_type():
+            model.bind(vector, self._fresh_buffers(0))
+            scores: Tensor = model.module(inputs)
+        return scores
+
+    def _fresh_buffers(self, run: int) -> dict[str, Tensor]:
+        """Buffers that may be written to: training mode works by the batch's own statistics."""
+        initial = self._buffers[self.runs[run].seed]
+        return {name: values.clone() for name, values in initial.items()}
+
+    @property
+    def buffers(self) -> tuple[str, ...]:
+        return tuple(BUFFERS + name for name in self._model.initial_buffers)
+
+    def average_buffers(self, state: State, weights: Tensor) -> dict[str, Tensor]:
+        return pooled({name: state.tensors[name] for name in self.buffers}, weights)
+
+    @property
+    def tests(self) -> bool:
+        return True
+
+    def test(
+        self,
+        models: Tensor,
+        buffers: Mapping[str, Tensor],
+        which: Sequence[int],
+        loss: bool = False,
+    ) -> tuple[Tensor, Tensor]:
+        def evaluate(first: int) -> Tensor:
+            inputs, labels = self._samples.tests(slice(first, first + TESTED))
+            found = []
+            with self._lent(training=False) as model, torch.no_grad():
+                for number in which:
+                    own = {n.removeprefix(BUFFERS): b[number] for n, b in buffers.items()}
+                    model.bind(models[number], own)
+                    with self._in_its_type():
+                        scores = model.module(inputs)
+                    found.append(_right_and_cost(scores.double(), labels))
+            return torch.stack(found)
+
+        count = len(self.dataset.test)
+        parts = self.workers.map(evaluate, range(0, count, TESTED))
+        accuracy, cost = (torch.stack(parts).sum(0) / count).unbind(-1)
+        return accuracy, cost
+
+    @property
+    def output_layer(self) -> OutputLayer | None:
+        return self._model.output_layer
+
+    def vectors(self, models: Tensor) -> Tensor:
+        return self._model.vectors(models)
+
+    def identity(self) -> str:
+        digest = hashlib.sha256()
+        for seed, vector in self._starts.items():
+            digest.update(vector.cpu().numpy().tobytes())
+            for values in self._buffers[seed].values():
+                digest.update(values.cpu().numpy().tobytes())
+        structure = f"{self._model.module!r} {self._model.shapes}"
+        return (
+            f"network {hashlib.sha256(structure.encode()).hexdigest()} from "
+            f"{digest.hexdigest()} on {self.dataset.name}, batches of {self.batches.batch} in "
+            f"{self.batches.order} order in {self.accumulate} parts, augmentation {self.augment}, "
+            f"autocast {self.autocast}, gradients measured on {self.gradient_samples or 'all'} "
+            f"samples, data and partition {data_identity(self.dataset, self.partition)}"
+        )
+
+    def _in_its_type(self) -> Any:
+        if self.autocast is None:
+            return nullcontext()
+        return torch.autocast(self.device.type, dtype=AUTOCAST[self.autocast])
+
+    def _try(self, number: int) -> None:
+        """Compute some agent's first gradient, to see how long it takes."""
+        agent, seed = number % self.agents, self.runs[0].seed
+        places, inputs = self._draw(seed, agent, update=1)
+        labels = self._samples.labels(0, agent, places)
+        vector = self._starts[seed]
+        self._add_gradient(vector, self._fresh_buffers(0), inputs, labels, torch.zeros_like(vector))
+
+
+def _right_and_cost(scores: Tensor, labels: Tensor) -> Tensor:
+    """``[2]`` how many samples are told right, and their summed cross-entropy.
+
+    Scores that are not finite are never right.
+    """
+    right = (scores.argmax(1) == labels) & scores.isfinite().all(1)
+    return torch.stack([right.sum().double(), cross_entropy(scores, labels, reduction="sum")])
