@@ -77,7 +77,7 @@ class Seen:
     def estimate(self, rule, agent):
         """How many of its inputs the agent takes for poisoned."""
         option = getattr(rule, "estimate", "exact")
-        return {"true": self._poisoned[agent], "max": max(self._poisoned)}.get(option, option)
+        return {"exact": self._poisoned[agent], "max": max(self._poisoned)}.get(option, option)
 
     def at(self, rule, agent, senders=None):
         """``[D]`` the rule at one agent alone, its inputs in the order of the senders."""

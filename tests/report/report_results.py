@@ -5,8 +5,9 @@ from datetime import UTC, datetime
 import numpy as np
 import torch
 
-from bezoar.experiments import RunSpec, Store, provenance
+from bezoar.experiments import RunSpec, Store, network_of, provenance, run_key, versions
 from bezoar.report import Curve, Page, Panel
+from bezoar.store import Finished
 from bezoar.training import METRICS, History
 
 #: A name that tries to break out of every place of a page.
@@ -20,7 +21,7 @@ def hostile_results(folder):
     path.write_text("0 1\n1 2\n2 0\n")
     store = Store(folder / "store")
     spec = RunSpec.read({"network": {"name": "from_file", "path": str(path)}, "poisoned": [2]})
-    run = store.save(spec, made_up(spec, 3), origin())
+    run = save(store, spec, made_up(spec, 3))
     Page(
         name="fig1",
         title=f"T{HOSTILE}",
@@ -29,6 +30,12 @@ def hostile_results(folder):
         panels=(Panel(f"P{HOSTILE}", (Curve(f"R{HOSTILE}", (run,)),)),),
     ).save(folder / "fig1")
     return folder
+
+
+def save(store, spec, history):
+    """Keep a run as a sweep does."""
+    finished = Finished(spec.document(), spec.texts(), versions(), network_of(spec), history)
+    return store.save(run_key(spec), finished, origin())
 
 
 def made_up(spec, points, metrics=tuple(METRICS)):

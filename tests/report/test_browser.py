@@ -12,7 +12,7 @@ import pytest
 from playwright import sync_api
 from report_results import HOSTILE, hostile_results
 
-from bezoar.experiments import Store, expand
+from bezoar.experiments import Store, expand, run_key
 from bezoar.report import write_report
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
@@ -118,7 +118,9 @@ def stored(swept, network, partition, rule):
     else:
         fields |= {"aggregator": rule}
     seeds = [0, 1] if partition == "iid" else [0]
-    return [Store(swept / "store").load(spec) for spec in expand({**fields, "seed": seeds})]
+    return [
+        Store(swept / "store").load(run_key(spec)) for spec in expand({**fields, "seed": seeds})
+    ]
 
 
 @pytest.mark.parametrize("kind", ["swept", "reproduced"])

@@ -8,10 +8,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from html_page import Page
-from report_results import made_up, origin
+from report_results import made_up, save
 
 from bezoar import data, networks, theory
-from bezoar.experiments import RunSpec, Store, expand, partition_of, spec_of
+from bezoar.experiments import RunSpec, Store, expand, partition_of, run_key, spec_of
 from bezoar.report import look, write_report
 from bezoar.report._html_networks import drawing, network_pages
 from bezoar.training import METRICS
@@ -72,7 +72,7 @@ def test_the_curves_are_the_stores(swept, swept_page):
     assert titles == ["two_castle · by_class", "fan · iid", "fan · by_class"]
     fields = {"network": "fan", "aggregator": "ios", "iterations": 4, "every": 2}
     specs = expand({**fields, "seed": [0, 1]})
-    seeds = [Store(swept / "store").load(spec) for spec in specs]
+    seeds = [Store(swept / "store").load(run_key(spec)) for spec in specs]
     curves = [data["curves"][place] for place in section["panels"][1]["curves"]]
     [curve] = [curve for curve in curves if curve["rule"] == "ios"]
     assert curve["x"] == [0, 2, 4]
@@ -110,7 +110,7 @@ def test_baselines_with_different_options_are_not_mixed(tmp_path):
         {"poisoned": 0, "aggregator": "weighted_mean:mixing=equal"},
     ):
         spec = RunSpec.read(fields)
-        store.save(spec, made_up(spec, 3), origin())
+        save(store, spec, made_up(spec, 3))
     data = Page(write_report(tmp_path)).data
     rules = ["ios", "baseline:", "baseline:mixing=equal"]
     assert sorted(curve["rule"] for curve in data["curves"]) == sorted(rules)
@@ -184,7 +184,7 @@ def test_the_theory_of_each_network_is_the_librarys(swept_page):
 def test_mixing_matrices_that_runs_use_have_a_theory_each(tmp_path):
     for rule in ("ios", "ios:mixing=equal"):
         spec = RunSpec.read({"aggregator": rule, "network": "fan"})
-        Store(tmp_path).save(spec, made_up(spec, 3), origin())
+        save(Store(tmp_path), spec, made_up(spec, 3))
     pages = network_pages(list(Store(tmp_path).runs()))
     found = {page.title: page.tables[0].rows for page in pages}
     for title, mixing in (("fan", "metropolis"), ("fan, equal mixing matrix", "equal")):
@@ -214,7 +214,7 @@ def test_a_hundred_long_runs_stay_below_a_few_megabytes(tmp_path):
     specs = [RunSpec.read({"seed": seed, "network": "fan"}) for seed in range(100)]
     for place, spec in enumerate(specs):
         spec = spec.model_copy(update={"weight_decay": place / 100, "seed": 0})
-        store.save(spec, made_up(spec, 1001), origin())
+        save(store, spec, made_up(spec, 1001))
     path = write_report(tmp_path)
     assert path.stat().st_size < 4.5e6
     for curve in Page(path).data["curves"]:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from html_page import Page
-from report_results import HOSTILE, hostile_results, made_up, origin
+from report_results import HOSTILE, hostile_results, made_up, save
 
 from bezoar import BezoarError
 from bezoar.experiments import RunSpec, Store
@@ -28,7 +28,7 @@ def test_runs_that_differ_otherwise_are_told_apart_and_in_order(tmp_path):
         {"iterations": 2000},
     ):
         spec = RunSpec.read({"aggregator": "median", **fields})
-        store.save(spec, made_up(spec, 3, ("training_loss",)), origin())
+        save(store, spec, made_up(spec, 3, ("training_loss",)))
     data = Page(write_report(tmp_path)).data
     titles = [panel["title"] for panel in data["sections"][0]["panels"]]
     assert len(set(titles)) == 6
@@ -43,20 +43,22 @@ def test_a_run_that_diverged_is_called_so(tmp_path):
     history = History(
         np.arange(2), {"accuracy": np.array([0.1, np.nan])}, torch.full((2, 2), torch.inf)
     )
-    Store(tmp_path).save(spec, history, origin())
+    save(Store(tmp_path), spec, history)
     page = Page(write_report(tmp_path))
     assert page.data["curves"][0]["values"]["accuracy"] == [0.1, None]
     assert "diverged" in page.shown
 
 
-def test_a_network_file_that_is_gone_does_not_stop_it(tmp_path):
+def test_the_network_is_the_one_that_was_trained_whatever_its_file_says_today(tmp_path):
     file = tmp_path / "mine.edges"
     file.write_text("0 1\n1 2\n2 0\n")
     spec = RunSpec.read({"network": {"name": "from_file", "path": str(file)}, "poisoned": [2]})
-    Store(tmp_path / "s").save(spec, made_up(spec, 3), origin())
+    save(Store(tmp_path / "s"), spec, made_up(spec, 3))
+    assert "3 agents, 3 edges; poisoned: 2" in Page(write_report(tmp_path / "s")).shown
+    file.write_text("0 1\n1 2\n2 3\n3 0\n")
     assert "3 agents, 3 edges; poisoned: 2" in Page(write_report(tmp_path / "s")).shown
     file.unlink()
-    assert f"cannot read {file}" in Page(write_report(tmp_path / "s")).shown
+    assert "3 agents, 3 edges; poisoned: 2" in Page(write_report(tmp_path / "s")).shown
 
 
 def test_damaged_and_removed_runs_are_left_out_and_counted(reproduced, tmp_path):

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from report_results import made_up, origin
+from report_results import made_up, save
 
-from bezoar.experiments import RunSpec, Store
+from bezoar.experiments import RunSpec, Store, spec_of
 from bezoar.report import Curve, Page, Panel, Table, ends_table
 
 #: A file as bezoar 0.1.0 wrote it, but for the keys of its runs.
@@ -41,14 +41,15 @@ def store(tmp_path):
     for rule in ("ios", "clipped_gossip:threshold=0.1"):
         for seed in (1, 0):
             spec = RunSpec.read({"aggregator": rule, "seed": seed, "network": "fan"})
-            store.save(spec, made_up(spec, 3), origin())
+            save(store, spec, made_up(spec, 3))
     return store
 
 
 def test_a_file_written_before_is_read_and_written_again_as_it_was(store, tmp_path):
-    runs = sorted(store.runs(), key=lambda run: (str(run.spec.aggregator), run.spec.seed))
+    runs = sorted(store.runs(), key=lambda run: (str(spec_of(run).aggregator), spec_of(run).seed))
     curves = [
-        {"key": run.key, "panel": "Fan, i.i.d.", "rule": run.spec.aggregator.name} for run in runs
+        {"key": run.key, "panel": "Fan, i.i.d.", "rule": spec_of(run).aggregator.name}
+        for run in runs
     ]
     (tmp_path / "fig7").mkdir()
     document = FORMAT_1 | {"curves": curves}
@@ -60,7 +61,7 @@ def test_a_file_written_before_is_read_and_written_again_as_it_was(store, tmp_pa
         ("clipped_gossip", "threshold=0.1"),
         ("ios", ""),
     ]
-    assert [[run.spec.seed for run in c.runs] for c in panel.curves] == [[0, 1], [0, 1]]
+    assert [[spec_of(run).seed for run in c.runs] for c in panel.curves] == [[0, 1], [0, 1]]
     assert page.verdicts() == {"holds": 1}
     assert page.missing == ()
     page.save(tmp_path / "again")

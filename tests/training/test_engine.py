@@ -135,7 +135,7 @@ def test_runs_that_cannot_be_are_refused(problem, workers):
         problem().engine([], workers)
     with pytest.raises(BezoarError, match="weight_decay: expected 0 or more, found -1"):
         problem().engine([run_of(weight_decay=-1)], workers)
-    with pytest.raises(BezoarError, match="scale: expected a positive number, found 0"):
+    with pytest.raises(BezoarError, match=r"scale: expected a number of more than 0\.0, found 0"):
         training.schedule("constant", scale=0)
     crowded = networks.line(10, {3, 4, 5})
     with pytest.raises(BezoarError, match="faba: impossible at agent 4 of the line network"):

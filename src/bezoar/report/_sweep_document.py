@@ -4,6 +4,9 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from bezoar._errors import BezoarError
+from bezoar._options import default_options
+from bezoar._parts import maker
 from bezoar.experiments import CHOICES, LISTS, Choice, RunSpec
 from bezoar.report._panels import field_order
 
@@ -41,7 +44,7 @@ def _fields(spec: RunSpec) -> Block:
     return {
         name: (value,)
         for name, value in document.items()
-        if name in MERGED or (value,) != _default(name)
+        if name in MERGED or not _is_default(name, (value,))
     }
 
 
@@ -58,13 +61,27 @@ def _merged(blocks: list[Block]) -> list[Block]:
                 alike[rest][field] = tuple(dict.fromkeys(both))
         blocks = list(alike.values())
     return [
-        {name: values for name, values in block.items() if values != _default(name)}
+        {name: values for name, values in block.items() if not _is_default(name, values)}
         for block in blocks
     ]
 
 
-def _default(field: str) -> tuple[Any, ...]:
-    return (RunSpec.model_fields[field].default,)
+def _is_default(field: str, values: tuple[Any, ...]) -> bool:
+    default = RunSpec.model_fields[field].default
+    return (tuple(map(str, values)) if field in CHOICES else values) == (default,)
+
+
+def _changed(choice: Choice) -> dict[str, Any]:
+    """The options that are not at their defaults; all of a part that is not known here."""
+    try:
+        defaults = default_options(maker(choice.kind, choice.name))
+    except BezoarError:
+        defaults = {}
+    return {
+        option: value
+        for option, value in choice.options.items()
+        if value is not None and (option not in defaults or defaults[option] != value)
+    }
 
 
 def _line(field: str, values: Sequence[Any]) -> str:
@@ -85,9 +102,9 @@ def _swept_once(name: str, value: Any) -> Any:
 
 def _value(value: Any) -> str:
     if isinstance(value, Choice):
-        if not value.options:
+        options = {key: _swept_once(key, option) for key, option in _changed(value).items()}
+        if not options:
             return _value(value.name)
-        options = {key: _swept_once(key, option) for key, option in value.options.items()}
         pairs = ({"name": value.name} | options).items()
         return "{ " + ", ".join(f"{_key(key)} = {_value(item)}" for key, item in pairs) + " }"
     if isinstance(value, bool):
