@@ -50,7 +50,7 @@ def test_the_example_spec():
     from bezoar.experiments import RunSpec, read_toml
 
     spec = RunSpec.read(read_toml(ROOT / "examples" / "run.toml"))
-    assert spec.aggregator.options == {"mixing": "equal"}
+    assert str(spec.aggregator) == "ios:mixing=equal"
 
 
 def test_the_aggregator_of_the_contributing_guide_works():

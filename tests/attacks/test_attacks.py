@@ -99,7 +99,7 @@ def test_an_attack_is_given_what_it_says_that_it_knows():
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"scale": -1}, "scale: expected a number of at least 0, found -1"),
+        ({"scale": -1}, "scale: expected a number of at least 0.0, found -1"),
         ({"scale": True}, "scale: expected a number, found True"),
         ({"broadcast": 1}, "broadcast: expected true or false, found 1"),
     ],

@@ -63,11 +63,8 @@ def test_run_reads_a_spec_and_options_replace_its_fields(tmp_path):
     result = inside("run", spec, "--seed", "5", "--json")
     assert result.exit_code == 0, result.output
     found = json.loads(result.stdout)["runs"][0]["spec"]
-    assert (found["network"]["name"], found["aggregator"]["name"], found["seed"]) == (
-        "line",
-        "median",
-        5,
-    )
+    assert found["network"] == {"name": "line", "agents": 10, "poisoned": 1}
+    assert (found["aggregator"], found["seed"]) == ("median", 5)
 
 
 @pytest.mark.parametrize(
