@@ -12,7 +12,7 @@ from bezoar.experiments._choice import Choice, option_text, read_choice
 from bezoar.experiments._grid import LISTS, expand, read_sweep
 from bezoar.experiments._identity import versions
 from bezoar.experiments._plan import Failure, Plan, make_plan
-from bezoar.experiments._provenance import provenance
+from bezoar.experiments._provenance import machine, provenance
 from bezoar.experiments._running import Progress, part_of, run, run_all
 from bezoar.experiments._schema import sweep_schema
 from bezoar.experiments._select import (
@@ -83,6 +83,7 @@ __all__ = [
     "export_runs",
     "field_text",
     "long_table",
+    "machine",
     "make_plan",
     "matches",
     "network_of",
