@@ -45,6 +45,8 @@ def real_archives():
     for folder in (beside, Path(os.environ.get("BEZOAR_SHARED_DATA", beside))):
         if any(folder.glob("cifar-100-python-*")) and any(folder.glob("tiny-imagenet-200-*")):
             return folder
+    # Reason: these images may not be shipped with the project. The same tests also run on archives
+    # of random images in the same layout, see image_archives.
     pytest.skip("no archives of real images here")
 
 
