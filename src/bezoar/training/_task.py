@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -122,6 +123,11 @@ class Task(ABC):
             state: where training stands.
             weights: ``[runs, agents]`` the weight of each agent's model; they sum to one.
         """
+        return {}
+
+    @property
+    def details(self) -> Mapping[str, Any]:
+        """How it computes, as far as that is worth telling beside results."""
         return {}
 
     @property
