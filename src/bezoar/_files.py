@@ -1,12 +1,9 @@
-"""Files that are there as a whole or not at all, also after a power cut; and locks."""
+"""Files that are there as a whole or not at all, also after a power cut."""
 
 import errno
 import os
 import secrets
-from contextlib import suppress
 from pathlib import Path
-
-from filelock import FileLock
 
 
 def write_synced(path: Path, content: bytes) -> None:
@@ -48,13 +45,3 @@ def write_whole(path: Path, content: bytes) -> Path:
         raise
     sync_folder(path.parent)
     return path
-
-
-class Lock(FileLock):
-    """A lock that removes its file when it is released."""
-
-    def _release(self) -> None:
-        # Removed while it is held, so that nobody can remove the file of a later holder.
-        with suppress(OSError):
-            Path(self.lock_file).unlink()
-        super()._release()

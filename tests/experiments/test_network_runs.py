@@ -218,7 +218,10 @@ def test_a_model_of_ones_own(tmp_path):
     swept = sweep(wanted, Store(tmp_path / "store"))
     assert not swept.failures
     histories = run_all(wanted, workers=1)
-    assert [history.models.shape[1] for history in histories] == [813, 1074]
+    sizes = [history.models.shape[1] for history in histories]
+    assert sizes == [256 * width + width + 10 * width + 10 for width in (3, 4)]
+        256 * w + w + 10 * w + 10 for w in (3, 4)
+    ]
     [given] = run_all([spec(model=Tiny)])
     assert given.models.shape == (4, 256 * 3 + 3 + 30 + 10)
     with pytest.raises(BezoarError, match="no option 'wide'"):

@@ -108,7 +108,7 @@ class Prepared:
     def starts(self, seeds: Sequence[int], trained: Tensors | None) -> dict[int, Tensors]:
         """Where runs like it start: parameters and buffers by name, for each seed."""
         start: Start = part(self.spec.start)
-        found = {}
+        found: dict[int, Tensors] = {}
         for seed in seeds:
             module = models.make(self.module, seed)
             start.begin(module, trained)

@@ -39,6 +39,11 @@ def _chosen(default: str, description: str) -> Any:
     return Field(default=default, validate_default=True, description=description)
 
 
+def _by_the_model(description: str) -> Any:
+    """A field whose default depends on the model; see :meth:`RunSpec._defaults_of_the_model`."""
+    return Field(default=None, description=description)
+
+
 class RunSpec(BaseModel):
     """One run of Algorithm 1, as a document: the same from Python, TOML and the command line."""
 
@@ -55,9 +60,8 @@ class RunSpec(BaseModel):
     )
     attack: Choice = _chosen("label_flip", "What poisoned agents do to their labels or messages.")
     model: Choice = _chosen("softmax", "What is trained.")
-    start: Choice = Field(
-        default=None,
-        description="Where everyone starts; by default at zero for softmax, else at random.",
+    start: Choice = _by_the_model(
+        "Where everyone starts; by default at zero for softmax, else at random."
     )
     aggregator: Choice = _chosen(
         "weighted_mean", "How an agent turns its own and its neighbours' models into its next one."
@@ -69,10 +73,9 @@ class RunSpec(BaseModel):
     weight_decay: Annotated[float, Field(ge=0)] = Field(
         default=0.0, description="How much of the model is added to its gradient."
     )
-    batch: AtLeastOne | None = Field(
-        default=None,
-        description="How many of its samples an agent takes for a gradient; by default all for "
-        "softmax, else 32.",
+    batch: AtLeastOne | None = _by_the_model(
+        "How many of its samples an agent takes for a gradient; by default all for softmax, else "
+        "32."
     )
     order: Literal["random", "consecutive"] = Field(
         default="random", description="How an agent goes through its samples in batches."
@@ -87,10 +90,9 @@ class RunSpec(BaseModel):
     autocast: Literal["bfloat16", "float16"] | None = Field(
         default=None, description="A type in which products are computed, where the device can."
     )
-    gradient_samples: AtLeastOne | None = Field(
-        default=None,
-        description="On how many of its samples an agent's gradient is measured for metrics; by "
-        "default all for softmax, else 256.",
+    gradient_samples: AtLeastOne | None = _by_the_model(
+        "On how many of its samples an agent's gradient is measured for metrics; by default all "
+        "for softmax, else 256."
     )
     iterations: Count = Field(default=1000, description="How many iterations to train.")
     every: AtLeastOne = Field(default=10, description="Iterations between two measurements.")

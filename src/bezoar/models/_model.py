@@ -5,12 +5,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, wraps
+from math import prod
 from typing import Any, ClassVar, get_type_hints
 
 from torch import Tensor, nn
 
 from bezoar._errors import BezoarError
 from bezoar._options import Part
+from bezoar.models._initialise import SeededModule
 
 #: Makes a module from the shape of a sample, the number of classes, and options.
 ModuleMaker = Callable[..., nn.Module]
@@ -24,7 +26,7 @@ class Model(ABC):
         """A module that turns samples ``[n, *sample_shape]`` into scores ``[n, classes]``."""
 
 
-class Linear(nn.Module):
+class Linear(SeededModule):
     """Softmax regression as a module.
 
     Args:
@@ -49,10 +51,7 @@ class Softmax(Part, Model):
     name: ClassVar[str] = "softmax"
 
     def module(self, sample_shape: tuple[int, ...], classes: int) -> nn.Module:
-        features = 1
-        for length in sample_shape:
-            features *= length
-        return Linear(features, classes)
+        return Linear(prod(sample_shape), classes)
 
 
 @dataclass(frozen=True)

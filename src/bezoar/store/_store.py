@@ -18,14 +18,14 @@ import re
 import secrets
 import shutil
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from filelock import FileLock, Timeout
 
 from bezoar._errors import BezoarError
-from bezoar._files import Lock, make_folder, sync_folder, write_whole
+from bezoar._files import make_folder, sync_folder, write_whole
 from bezoar.store._gc import Removal, collect
 from bezoar.store._groups import Group, begun_groups
 from bezoar.store._stored_run import (
@@ -58,6 +58,16 @@ _ADVICE = {
     errno.EPERM: "choose a store that you may write to",
     errno.ENOTDIR: "a file is where a folder is needed; move it, or choose another store",
 }
+
+
+class _Lock(FileLock):
+    """A lock that removes its file when it is released."""
+
+    def _release(self) -> None:
+        # Removed while it is held, so that nobody can remove the file of a later holder.
+        with suppress(OSError):
+            Path(self.lock_file).unlink()
+        super()._release()
 
 
 class StoreError(BezoarError):
@@ -210,7 +220,7 @@ class Store:
 
     def lock(self, name: str) -> FileLock:
         """A lock between processes, which the system frees when a process dies."""
-        return Lock(self.locks_folder / f"{name}.lock", thread_local=False)
+        return _Lock(self.locks_folder / f"{name}.lock", thread_local=False)
 
     def repair(self, key: str) -> Path | None:
         """Set a run aside if it is damaged, so that it counts as not finished.
