@@ -5,19 +5,19 @@ begin. How a model is trained is the affair of :mod:`bezoar.training`.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-import torch
 from torch import nn
 
 from bezoar import _options
-from bezoar.models._batch_norm import pool_statistics
-from bezoar.models._initialise import initialise
+from bezoar.models._batch_norm import pool_buffers
+from bezoar.models._initialise import ModelFactory, SeededModule, initialise, make
 from bezoar.models._output_layer import output_layer
 from bezoar.models._resnet import resnet18, resnet34
 from bezoar.models._small import cnn, mlp
 from bezoar.models._softmax import SoftmaxRegression
-from bezoar.models._weights import load_weights
+from bezoar.models._weights import load_weights, set_weights
 
 #: Every network by its name. A maker takes the shape of a sample, the number of classes, and its
 #: options.
@@ -30,16 +30,20 @@ MODELS: dict[str, Callable[..., nn.Module]] = {
 
 __all__ = [
     "MODELS",
+    "ModelFactory",
+    "SeededModule",
     "SoftmaxRegression",
     "cnn",
     "create",
     "initialise",
     "load_weights",
+    "make",
     "mlp",
     "output_layer",
-    "pool_statistics",
+    "pool_buffers",
     "resnet18",
     "resnet34",
+    "set_weights",
 ]
 
 
@@ -52,12 +56,8 @@ def create(
         name: one of :data:`MODELS`.
         image_shape: ``(channels, height, width)`` of an image, or ``(features,)``.
         classes: the number of classes.
-        seed: see :func:`initialise`.
+        seed: see :func:`make`.
         **options: options of the network.
     """
     given = {"image_shape": tuple(image_shape), "classes": classes, **options}
-    # Layers of torch draw parameters when they are made, from a generator that all share.
-    with torch.random.fork_rng(devices=()):
-        module = _options.create("model", name, MODELS, given)
-    initialise(module, seed)
-    return module
+    return make(partial(_options.create, "model", name, MODELS, given), seed)
