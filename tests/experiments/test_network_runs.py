@@ -9,6 +9,8 @@ from torch import nn
 
 from bezoar import BezoarError, models, run
 from bezoar.experiments import RunSpec, Store, make_plan, prepare, run_all, run_key
+from bezoar.training import OneCycle
+from bezoar.training._batches import Batches
 
 #: A network that trains in milliseconds, with batch norm, on real digits.
 FIELDS = {
@@ -147,6 +149,33 @@ def test_a_pretrained_start_is_a_run_of_its_own_and_is_kept(tmp_path):
     assert np.array_equal(alone["accuracy"], swept.runs[0]["accuracy"])
 
 
+def test_pretraining_is_central_training(digits):
+    """That of ``torch.optim.SGD``, in batches of which agents have a quarter each."""
+    start = PRETRAINED | {"epochs": 2, "batch": 100, "beta": 0.8, "weight_decay": 0.01}
+    needed = prepare(spec(model="cnn:width=2,hidden=5", start=start, dtype="float64")).needs
+    [history] = run_all([needed.spec])
+    module = models.create("cnn", (1, 16, 16), 10, width=2, hidden=5).double()
+    optimizer = torch.optim.SGD(
+        module.parameters(), lr=1, momentum=0.8, nesterov=True, weight_decay=0.01
+    )
+    parts, iterations = needed.partition(), 8
+    batches = Batches(parts.sizes, 25)
+    for k in range(1, iterations + 1):
+        optimizer.param_groups[0]["lr"] = OneCycle(0.05)(k, iterations)
+        taken = np.concatenate(
+            [parts.samples(agent)[batches.places(0, agent, k)] for agent in range(4)]
+        )
+        images = torch.from_numpy(digits.train[taken] / 127.5 - 1)
+        optimizer.zero_grad()
+        labels = torch.from_numpy(digits.train_labels[taken])
+        torch.nn.functional.cross_entropy(module(images), labels).backward()
+        optimizer.step()
+    assert needed.spec.iterations == iterations
+    found = needed.average_model(history)
+    for name, values in module.state_dict().items():
+        torch.testing.assert_close(found[name], values, rtol=0, atol=1e-9)
+
+
 def test_agents_start_where_pretraining_ended():
     fields = {"start": PRETRAINED | {"new_output": False}, "iterations": 0}
     [trained] = run_all([prepare(spec(**fields)).needs.spec])
@@ -220,8 +249,6 @@ def test_a_model_of_ones_own(tmp_path):
     histories = run_all(wanted, workers=1)
     sizes = [history.models.shape[1] for history in histories]
     assert sizes == [256 * width + width + 10 * width + 10 for width in (3, 4)]
-        256 * w + w + 10 * w + 10 for w in (3, 4)
-    ]
     [given] = run_all([spec(model=Tiny)])
     assert given.models.shape == (4, 256 * 3 + 3 + 30 + 10)
     with pytest.raises(BezoarError, match="no option 'wide'"):
