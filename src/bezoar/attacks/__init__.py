@@ -8,13 +8,7 @@ from typing import Any
 
 from bezoar import _options
 from bezoar.attacks._attack import Attack, Knowledge, OwnData, SeenMessages
-from bezoar.attacks._labels import (
-    DynamicLabelFlip,
-    LabelAttack,
-    LabelFlip,
-    RandomLabels,
-    Targeted,
-)
+from bezoar.attacks._labels import DynamicLabelFlip, LabelAttack, LabelFlip, RandomLabels, Targeted
 from bezoar.attacks._sign_flip import SignFlip
 
 #: Every attack by its name.

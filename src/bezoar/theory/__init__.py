@@ -25,11 +25,7 @@ from bezoar.theory._contraction import (
     measured_contraction,
 )
 from bezoar.theory._lower_bound import LowerBound, lower_bound_instances
-from bezoar.theory._majority import (
-    Counterexample,
-    MajorityDominance,
-    check_majority_dominance,
-)
+from bezoar.theory._majority import Counterexample, MajorityDominance, check_majority_dominance
 from bezoar.theory._overview import overview
 from bezoar.theory._placement import WorstPlacement, worst_connectivity, worst_contamination
 from bezoar.theory._softmax import SoftmaxInfimum, softmax_infimum, softmax_smoothness

@@ -102,10 +102,7 @@ class MajorityDominance:
 
 
 def check_majority_dominance(
-    rule: Callable[[Any, Network], Any],
-    cases: int = 200,
-    seed: int = 0,
-    tolerance: float = 1e-5,
+    rule: Callable[[Any, Network], Any], cases: int = 200, seed: int = 0, tolerance: float = 1e-5
 ) -> MajorityDominance:
     """Try to show that a rule is not majority-dominant (Definition 2).
 

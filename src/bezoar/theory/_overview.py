@@ -22,10 +22,7 @@ EFFORT = 4_000_000
 
 
 def overview(
-    network: Network,
-    mixing: str = "metropolis",
-    rules: Collection[str] = (),
-    effort: int = EFFORT,
+    network: Network, mixing: str = "metropolis", rules: Collection[str] = (), effort: int = EFFORT
 ) -> dict[str, Any]:
     """What the theory says of a network: rates, conditions, orders, and a verdict in a sentence.
 
