@@ -7,8 +7,9 @@ the affair of :mod:`bezoar.experiments`; here it is a key and a document. Nothin
 
 from bezoar.store._gc import Removal
 from bezoar.store._groups import Group
-from bezoar.store._store import DIGITS, Store, StoreError
+from bezoar.store._store import Store, StoreError
 from bezoar.store._stored_run import (
+    DIGITS,
     ITERATION,
     BrokenRunError,
     Finished,

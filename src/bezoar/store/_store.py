@@ -26,20 +26,17 @@ from filelock import FileLock, Timeout
 
 from bezoar._errors import BezoarError
 from bezoar._files import make_folder, sync_folder, write_whole
-from bezoar.store._gc import Removal, collect
-from bezoar.store._groups import Group, begun_groups
+from bezoar.store._gc import Removal, collect, folders
+from bezoar.store._groups import Group, read_group
 from bezoar.store._stored_run import (
+    DIGITS,
     BrokenRunError,
     Finished,
     StoredRun,
     UnknownFormatError,
-    digest,
     read_run,
     write_run,
 )
-
-#: Hex digits of a run's key.
-DIGITS = 32
 
 #: The version of the layout that this code writes and the newest that it reads.
 FORMAT = 1
@@ -87,11 +84,10 @@ class Store:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self.runs_folder = self.path / "runs"
-        self.work_folder = self.path / "work"
-        self.staging_folder = self.work_folder / "staging"
-        self.locks_folder = self.work_folder / "locks"
-        self.groups_folder = self.work_folder / "groups"
-        self.broken_folder = self.work_folder / "broken"
+        self.staging_folder = self.path / "work" / "staging"
+        self.locks_folder = self.path / "work" / "locks"
+        self.groups_folder = self.path / "work" / "groups"
+        self.broken_folder = self.path / "work" / "broken"
         self._check_format()
 
     @classmethod
@@ -115,7 +111,13 @@ class Store:
         Raises:
             UnknownFormatError: if a newer version wrote it.
         """
-        return key in self and _is_whole(self.runs_folder / key)
+        if key not in self:
+            return False
+        try:
+            read_run(self.runs_folder / key).verify()
+        except BrokenRunError:
+            return False
+        return True
 
     def load(self, wanted: str) -> StoredRun:
         """A finished run, by its key or the beginning of its key.
@@ -124,23 +126,20 @@ class Store:
             BrokenRunError: if it is damaged.
             UnknownFormatError: if a newer version wrote it.
         """
-        key = wanted if _KEY.fullmatch(wanted) else self.find_key(wanted)
-        if key not in self:
-            raise BezoarError(f"run: {key} is not in the store {self.path}")
-        return read_run(self.runs_folder / key)
-
-    def find_key(self, prefix: str) -> str:
-        """The key that begins so, if there is just one."""
-        if not _PREFIX.fullmatch(prefix):
+        if not _PREFIX.fullmatch(wanted):
             raise BezoarError(
-                f"run: expected 4 to {DIGITS} hex digits of a run's key, found {prefix!r}"
+                f"run: expected 4 to {DIGITS} hex digits of a run's key, found {wanted!r}"
             )
-        found = [key for key in self.finished_keys() if key.startswith(prefix)]
+        if _KEY.fullmatch(wanted):
+            if wanted not in self:
+                raise BezoarError(f"run: {wanted} is not in the store {self.path}")
+            return read_run(self.runs_folder / wanted)
+        found = [key for key in self.finished_keys() if key.startswith(wanted)]
         if len(found) > 1:
-            raise BezoarError(f"run: {prefix!r} is the beginning of {', '.join(found)}; give more")
+            raise BezoarError(f"run: {wanted!r} is the beginning of {', '.join(found)}; give more")
         if not found:
-            raise BezoarError(f"run: no key in the store {self.path} begins with {prefix!r}")
-        return found[0]
+            raise BezoarError(f"run: no key in the store {self.path} begins with {wanted!r}")
+        return read_run(self.runs_folder / found[0])
 
     def finished_keys(self) -> list[str]:
         """The keys of all finished runs, in their order."""
@@ -182,18 +181,25 @@ class Store:
         Raises:
             StoreError: if the disk is full or the store may not be written. Nothing is left.
         """
-        with self.writing():
-            token = f"{_checked(key)}-{secrets.token_hex(4)}"
-            staging = self.staging_folder / token
-            # The lock tells whoever clears up that somebody is still writing there.
-            with self.lock(token):
-                try:
-                    staging.mkdir()
-                    write_run(staging, key, run, provenance, keep_models)
-                    self._move_in(staging, key)
-                finally:
-                    shutil.rmtree(staging, ignore_errors=True)
+        staging = self.staging_folder / f"{_checked(key)}-{secrets.token_hex(4)}"
+        # The lock tells whoever clears up that somebody is still writing there.
+        with self.writing(), self.lock(staging.name):
+            try:
+                staging.mkdir()
+                write_run(staging, key, run, provenance, keep_models)
+                self._move_in(staging, key)
+            finally:
+                shutil.rmtree(staging, ignore_errors=True)
         return self.load(key)
+
+    def _move_in(self, staging: Path, key: str) -> None:
+        self.repair(key)
+        try:
+            os.rename(staging, self.runs_folder / key)
+        except OSError:
+            if key not in self:  # otherwise somebody was faster
+                raise
+        sync_folder(self.runs_folder)
 
     def group(
         self,
@@ -205,18 +211,17 @@ class Store:
 
         Args:
             keys: the keys of the runs, in the order in which they are trained.
-            specs: their specs as documents, in the same order.
+            specs: their specs as documents, in the same order; relative paths in them are relative
+                to the working folder.
             versions: what computes them, so that :meth:`gc` can tell when nobody does any more.
         """
-        return Group(self, tuple(keys), tuple(specs), versions)
+        return Group(self, tuple(keys), tuple(specs), versions, Path.cwd())
 
-    def begun_groups(self) -> "list[Group]":
+    def begun_groups(self) -> list[Group]:
         """The groups that are written down, whoever works on them; large ones first."""
-        return list(begun_groups(self))
-
-    def group_folder(self, keys: Collection[str]) -> Path:
-        """The folder for the work on these runs together; not made here."""
-        return self.groups_folder / digest("\n".join(sorted(keys)).encode())[:DIGITS]
+        found = (read_group(self, folder) for folder in folders(self.groups_folder))
+        # A group that was taken apart contains those of its single runs, and must come before them.
+        return sorted(filter(None, found), key=lambda group: -len(group.keys))
 
     def lock(self, name: str) -> FileLock:
         """A lock between processes, which the system frees when a process dies."""
@@ -228,16 +233,15 @@ class Store:
         Returns:
             Where it was moved to; ``None`` if there was nothing to do.
         """
-        folder = self.runs_folder / _checked(key)
-        if _is_whole(folder):
+        if key not in self or self.is_finished(key):
             return None
         aside = self.broken_folder / f"{key}-{secrets.token_hex(4)}"
         # Looked at again under a lock: another process may just have repaired and replaced it.
         with self.writing(), self.lock(f"{key}-repair"):
-            if _is_whole(folder):
+            if key not in self or self.is_finished(key):
                 return None
             make_folder(self.broken_folder)
-            os.rename(folder, aside)
+            os.rename(self.runs_folder / key, aside)
             sync_folder(self.broken_folder)
             sync_folder(self.runs_folder)
         return aside
@@ -257,17 +261,6 @@ class Store:
             What was (or would be) removed.
         """
         return collect(self, outdated, dry_run)
-
-    def _move_in(self, staging: Path, key: str) -> None:
-        target = self.runs_folder / key
-        self.repair(key)
-        try:
-            os.rename(staging, target)
-        except OSError as error:
-            if error.errno in (errno.ENOTEMPTY, errno.EEXIST) and target.is_dir():
-                return  # somebody was faster
-            raise
-        sync_folder(self.runs_folder)
 
     def _check_format(self) -> None:
         path = self.path / FORMAT_FILE
@@ -317,14 +310,3 @@ def _checked(key: str) -> str:
     if not isinstance(key, str) or not _KEY.fullmatch(key):
         raise BezoarError(f"run: expected a key of {DIGITS} hex digits, found {key!r}")
     return key
-
-
-def _is_whole(folder: Path) -> bool:
-    """Whether there is nothing to set aside: no run, or one as it was written."""
-    if not folder.is_dir():
-        return True
-    try:
-        read_run(folder).verify()
-    except BrokenRunError:
-        return False
-    return True
