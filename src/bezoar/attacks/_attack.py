@@ -1,4 +1,4 @@
-"""What an attack is: what it is given to know, and what it returns."""
+"""What an attack is: what it knows, and what it returns."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -8,12 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from bezoar._arrays import Bools, Ints
 from bezoar._errors import BezoarError
 from bezoar._options import Part
 from bezoar.networks import Network
-
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 #: How much the poisoned agents are assumed to know when they send messages: their own models, the
 #: messages of their neighbours too, or the messages of all agents.
@@ -109,7 +107,7 @@ class Attack(Part):
     Attributes:
         knows: what the poisoned agents are assumed to know when they send.
         dynamic: whether labels follow the poisoned agent's current model.
-        lies: whether messages are other than the protocol says.
+        lies: whether it changes messages.
     """
 
     knows: ClassVar[Knowledge] = "own"

@@ -8,9 +8,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from bezoar._arrays import Bools, Ints
 from bezoar._errors import BezoarError
 from bezoar._options import Count, Share
-from bezoar.attacks._attack import Attack, Bools, Ints, OwnData
+from bezoar.attacks._attack import Attack, OwnData
 
 
 @dataclass(frozen=True)
@@ -18,7 +19,7 @@ class LabelAttack(Attack):
     """A corruption of labels.
 
     Args:
-        fraction: the share of the eligible samples that is touched, drawn at random.
+        fraction: the share of the eligible samples that get a corrupted label, drawn at random.
     """
 
     fraction: Share = 1.0
@@ -78,7 +79,7 @@ class DynamicLabelFlip(LabelAttack):
 
 @dataclass(frozen=True)
 class RandomLabels(LabelAttack):
-    """Every touched sample gets one of the other classes, each as likely."""
+    """Every label becomes one of the other classes, all equally likely."""
 
     name: ClassVar[str] = "random_labels"
 
@@ -95,7 +96,7 @@ class Targeted(LabelAttack):
     """Samples of one class are labelled as another.
 
     Args:
-        fraction: the share of the source class that is touched.
+        fraction: the share of the source class that is relabelled.
         source: the class whose samples are relabelled.
         target: the class they are given.
     """

@@ -4,8 +4,9 @@ from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
+
+from bezoar._arrays import Floats
 
 
 def metropolis(adjacency: sparse.csr_array) -> sparse.csr_array:
@@ -25,7 +26,7 @@ def equal(adjacency: sparse.csr_array) -> sparse.csr_array:
     return _with_diagonal(adjacency, np.full(adjacency.nnz, 1.0 / (largest + 1)))
 
 
-def _with_diagonal(adjacency: sparse.csr_array, weights: NDArray[np.float64]) -> sparse.csr_array:
+def _with_diagonal(adjacency: sparse.csr_array, weights: Floats) -> sparse.csr_array:
     """The given weights on the links, and on the diagonal what is left to one."""
     links = sparse.csr_array((weights, adjacency.indices, adjacency.indptr), adjacency.shape)
     given = np.bincount(links.nonzero()[0], weights, minlength=adjacency.shape[0])

@@ -7,15 +7,12 @@ from typing import Any
 
 import networkx as nx
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from bezoar._arrays import Bools, Ints
 from bezoar._errors import BezoarError
 from bezoar._options import choose
 from bezoar.networks._mixing import MIXINGS
-
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 
 class Network:
@@ -68,7 +65,7 @@ class Network:
         return (self,)
 
     def identity(self, iterations: int) -> str:
-        """What tells it from other networks in a training of so many iterations."""
+        """What identifies the network in a training of so many iterations."""
         return self.fingerprint
 
     @cached_property

@@ -68,7 +68,7 @@ class NetworkOverTime:
         return network
 
     def identity(self, iterations: int) -> str:
-        """What tells it from others in a training: the networks of all its iterations."""
+        """What identifies it in a training: a checksum of the networks of all iterations."""
         known = iterations if callable(self._networks) else len(self.turns)
         fingerprints = (self.at(iteration).fingerprint for iteration in range(1, known + 1))
         return f"over time {hashlib.sha256(''.join(fingerprints).encode()).hexdigest()}"

@@ -1,7 +1,7 @@
 """Topologies by name. Agents are numbered from 0.
 
-``poisoned`` is either the number of poisoned agents, which then sit where the docstring says, or
-a collection that names them.
+``poisoned`` names the poisoned agents, or is their number ``n``. Then each docstring says which
+agents they are.
 """
 
 from collections.abc import Callable, Collection, Sequence, Set
@@ -22,9 +22,9 @@ DRAWS = 100
 def two_castle(agents: int = 10, poisoned: Poisoned = 1) -> Network:
     """Two cliques of ``k = agents / 2``, all cross pairs linked but ``(i, i + k)``.
 
-    Agents ``0 … k-1`` are the first castle. A number of poisoned agents sits around the border
-    between the castles: ``k-1``, then ``k``, ``k-2``, ``k+1``, …, so that some regular agent
-    hears all of them.
+    Agents ``0 … k-1`` are the first castle. ``poisoned = n`` means the ``n`` agents around the
+    border between the castles: ``k-1``, then ``k``, ``k-2``, ``k+1``, …, so that some regular
+    agent hears all of them.
     """
     if whole("agents", agents, 4) % 2:
         raise BezoarError(f"agents: two castles need an even number, found {agents}")
@@ -37,7 +37,7 @@ def two_castle(agents: int = 10, poisoned: Poisoned = 1) -> Network:
 def line(agents: int = 10, poisoned: Poisoned = 1) -> Network:
     """A path ``0 - 1 - … - W-1``.
 
-    A number of poisoned agents sits in the middle, ``(W-1)//2`` first, and cuts the regular
+    ``poisoned = n`` means the ``n`` agents in the middle, ``(W-1)//2`` first. They cut the regular
     network in two.
     """
     graph = nx.path_graph(whole("agents", agents, 2))
@@ -48,8 +48,8 @@ def fan(agents: int = 10, poisoned: Poisoned = 1) -> Network:
     """A path of the regular agents; each poisoned one is linked to all of them.
 
     The regular agents are ``0 … R-1`` in the order of the path, the poisoned ones the last, not
-    linked to each other. When ``poisoned`` names agents, their number shapes the fan (at least
-    one hub) and the names say who is poisoned.
+    linked to each other. If ``poisoned`` names agents, there are as many hubs (at least one), and
+    the named agents are poisoned instead of the hubs.
     """
     whole("agents", agents, 3)
     hubs = max(1, poisoned if isinstance(poisoned, int) else len(_agents(poisoned)))
@@ -66,15 +66,15 @@ def fan(agents: int = 10, poisoned: Poisoned = 1) -> Network:
 def lower_bound(regular: int = 4, poisoned: int = 4) -> Network:
     """The network of Theorem 3: a clique of regular agents with two poisoned neighbours each.
 
-    Regular agents are ``0 … R-1``, poisoned ones the last, not linked to each other. Poisoned
-    agents take turns in two layers; each layer deals the regular agents, in order around a circle
-    and the second layer one agent later, into consecutive blocks of at least two, a block for
-    each of its poisoned agents. With four and four that is Figure 9. Agent 0 and the first agent
-    of the first layer's second block have no poisoned neighbour in common.
+    Regular agents are ``0 … R-1``, poisoned ones the last, not linked to each other. The poisoned
+    agents belong to two layers in turn. Each layer cuts the circle of regular agents into
+    consecutive blocks of at least two, a block for each of its poisoned agents; the second layer
+    cuts one agent later. With four and four that is Figure 9. Agent 0 and the first agent of the
+    first layer's second block have no poisoned neighbour in common.
 
     This takes ``R ≥ 4`` and four to ``R`` poisoned agents (``R - 1`` for odd ``R``). Poisoned
-    agents beyond that are linked to every regular one, and with fewer than four regular or
-    poisoned agents all poisoned ones are.
+    agents beyond that are linked to every regular one. With fewer than four regular or poisoned
+    agents all poisoned ones are.
     """
     graph = nx.complete_graph(whole("regular", regular, 2))
     blocks: list[list[int]] = [list(range(regular))] * whole("poisoned", poisoned, 1)
@@ -91,24 +91,24 @@ def lower_bound(regular: int = 4, poisoned: int = 4) -> Network:
 
 
 def complete(agents: int = 10, poisoned: Poisoned = 1) -> Network:
-    """Every agent linked to every other. A number of poisoned agents are the last ones."""
+    """Every agent linked to every other. ``poisoned = n`` means the last ``n``."""
     return _network("complete", nx.complete_graph(whole("agents", agents, 2)), poisoned)
 
 
 def ring(agents: int = 10, poisoned: Poisoned = 1) -> Network:
-    """A cycle ``0 - 1 - … - W-1 - 0``. A number of poisoned agents are the last ones."""
+    """A cycle ``0 - 1 - … - W-1 - 0``. ``poisoned = n`` means the last ``n``."""
     return _network("ring", nx.cycle_graph(whole("agents", agents, 3)), poisoned)
 
 
 def star(agents: int = 10, poisoned: Poisoned = 1) -> Network:
-    """Agent 0 linked to all others, the leaves. A number of poisoned agents are the last leaves."""
+    """Agent 0 linked to all others. ``poisoned = n`` means the last ``n``."""
     return _network("star", nx.star_graph(whole("agents", agents, 2) - 1), poisoned)
 
 
 def torus(rows: int = 4, columns: int = 4, poisoned: Poisoned = 1) -> Network:
     """A grid wrapped around at its borders; agent ``r * columns + c`` sits at row r, column c.
 
-    A number of poisoned agents are the last ones.
+    ``poisoned = n`` means the last ``n``.
     """
     sizes = whole("rows", rows, 3), whole("columns", columns, 3)
     grid = nx.grid_2d_graph(*sizes, periodic=True)
@@ -121,7 +121,7 @@ def erdos_renyi(
 ) -> Network:
     """Each pair linked with the given probability, drawn again until connected.
 
-    A number of poisoned agents are the last ones.
+    ``poisoned = n`` means the last ``n``.
     """
     whole("agents", agents, 2)
     if not 0 < probability <= 1:
@@ -139,7 +139,7 @@ def random_regular(
 ) -> Network:
     """A random graph in which everyone has ``degree`` neighbours, drawn again until connected.
 
-    A number of poisoned agents are the last ones.
+    ``poisoned = n`` means the last ``n``.
     """
     whole("agents", agents, 2)
     if not 1 <= degree < agents or agents * degree % 2:

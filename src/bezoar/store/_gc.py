@@ -20,7 +20,8 @@ from bezoar.store._stored_run import BrokenRunError, read_run
 if TYPE_CHECKING:
     from bezoar.store._store import Store
 
-#: What cannot be read may be somebody's work; it is nobody's after so many seconds of rest.
+#: A group that cannot be read, or is of other versions, may still be somebody's work. After so many
+#: seconds without a change it is nobody's.
 REST = 86400.0
 
 #: A folder that may go, the name of the lock that whoever works on it holds, and a function that
@@ -30,7 +31,7 @@ Candidate = tuple[Path, str, Callable[[], str | None]]
 
 @dataclass(frozen=True)
 class Removal:
-    """Something that was, or would be, removed.
+    """A folder that was removed, or would be.
 
     Attributes:
         path: the folder.
@@ -44,7 +45,7 @@ class Removal:
 
 
 def collect(store: "Store", current: Mapping[str, str] | None, dry_run: bool) -> list[Removal]:
-    """Remove, or only tell, what nobody needs and nobody works on; see :meth:`Store.gc`."""
+    """Remove what nobody needs and nobody works on, or only tell; see :meth:`Store.gc`."""
     if not store.runs_folder.exists():
         return []  # nothing was ever written here
     candidates = [(path, lock, why) for path, lock, why in _candidates(store, current) if why()]
@@ -71,7 +72,7 @@ def _candidates(store: "Store", current: Mapping[str, str] | None) -> Iterator[C
 
 
 def _why_no_run(folder: Path, current: Mapping[str, str] | None) -> str | None:
-    """Why a finished run is of no use, if it is not."""
+    """Why nobody needs a finished run; ``None`` if somebody may."""
     try:
         run = read_run(folder)
         run.verify()
@@ -83,7 +84,7 @@ def _why_no_run(folder: Path, current: Mapping[str, str] | None) -> str | None:
 
 
 def _why_no_group(store: "Store", folder: Path, current: Mapping[str, str] | None) -> str | None:
-    """Why no sweep will go on with a group, if none will."""
+    """Why no sweep will go on with a group; ``None`` if one may."""
     group = read_group(store, folder)
     if group is not None and all(key in store for key in group.keys):
         return "a group whose runs are finished"

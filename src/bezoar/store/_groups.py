@@ -83,7 +83,7 @@ class Group:
             write_whole(self.folder / GROUP_FILE, (json.dumps(content, indent=2) + "\n").encode())
 
     def take_apart(self) -> "Group":
-        """Write down that its runs do not train together; what they reached is dropped."""
+        """Write down that its runs are to be trained one by one; its checkpoint is dropped."""
         group = replace(self, apart=True)
         group.write()
         with self.store.writing():
@@ -91,9 +91,9 @@ class Group:
         return group
 
     def remove(self) -> None:
-        """Remove its folder: its runs are kept, or will never be."""
+        """Remove its folder, when its runs are stored or have failed."""
         with suppress(FileNotFoundError):  # somebody else may be clearing up, too
-            # What says that the folder is a group goes last: it must not go on without it.
+            # The group file goes last: it says what everything else in the folder belongs to.
             for path in sorted(self.folder.iterdir(), key=lambda path: path.name == GROUP_FILE):
                 path.unlink(missing_ok=True)
             self.folder.rmdir()

@@ -46,7 +46,7 @@ FORMAT_FILE = "format.json"
 _KEY = re.compile(rf"[0-9a-f]{{{DIGITS}}}")
 _PREFIX = re.compile(rf"[0-9a-f]{{4,{DIGITS}}}")
 
-#: What to do about it, by the system's error.
+#: What a user can do about an error of the system, by its number.
 _ADVICE = {
     errno.ENOSPC: "free some space there, or choose another store",
     errno.EDQUOT: "free some space there, or choose another store",
@@ -102,11 +102,11 @@ class Store:
         return f"Store({str(self.path)!r})"
 
     def __contains__(self, key: str) -> bool:
-        """Whether a run is there. Whether it is undamaged, :meth:`is_finished` tells."""
+        """Whether the store has the run, damaged or not; see :meth:`is_finished`."""
         return (self.runs_folder / _checked(key)).is_dir()
 
     def is_finished(self, key: str) -> bool:
-        """Whether a run is there, whole.
+        """Whether the store has the run, undamaged.
 
         Raises:
             UnknownFormatError: if a newer version wrote it.
@@ -142,7 +142,7 @@ class Store:
         return read_run(self.runs_folder / found[0])
 
     def finished_keys(self) -> list[str]:
-        """The keys of all finished runs, in their order."""
+        """The keys of all finished runs, ascending."""
         try:
             return sorted(filter(_KEY.fullmatch, os.listdir(self.runs_folder)))
         except FileNotFoundError:
@@ -154,8 +154,8 @@ class Store:
         """Every finished run, by key.
 
         Args:
-            broken: is told of runs that cannot be read, which are left out; without it the first
-                one is an error.
+            broken: is called with the error of each run that cannot be read. Without it the first
+                such run is an error.
         """
         for key in self.finished_keys():
             try:
@@ -253,12 +253,9 @@ class Store:
         runs are finished.
 
         Args:
-            outdated: if given, the versions of today; runs of others, and groups of others that
-                nobody wrote to for a day, go too.
-            dry_run: only tell.
-
-        Returns:
-            What was (or would be) removed.
+            outdated: today's versions. If given, runs of other versions go too, and groups of
+                other versions that nobody wrote to for a day.
+            dry_run: only tell what would be removed.
         """
         return collect(self, outdated, dry_run)
 
@@ -284,11 +281,11 @@ class Store:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """For writing below the store: makes it if need be; explains what the system refuses.
+        """Use it around what writes to the store: it makes the folders and explains errors.
 
         Raises:
             StoreError: for any error of the system.
-            Timeout: as it is, if somebody else holds a lock that was asked for.
+            Timeout: if somebody else holds a lock that was asked for.
         """
         try:
             for folder in (self.runs_folder, self.staging_folder, self.locks_folder):
@@ -298,7 +295,7 @@ class Store:
                 write_whole(self.path / FORMAT_FILE, content.encode())
             yield
         except Timeout:
-            raise  # an OSError, too; but somebody holds a lock, and nothing is wrong
+            raise  # it is an OSError, too, but nothing is wrong with the store
         except OSError as error:
             advice = _ADVICE.get(error.errno or 0, "choose another store")
             raise StoreError(

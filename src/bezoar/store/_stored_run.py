@@ -48,14 +48,13 @@ ITERATION = "iteration"
 
 
 class BrokenRunError(BezoarError):
-    """A run's folder lacks something or was changed; ``folder`` says which."""
+    """A run's folder lacks something or was changed."""
 
     def __init__(self, folder: Path, problem: str) -> None:
         super().__init__(
             f"run: {folder} is broken: {problem}; the next sweep that needs it computes it again, "
             "'bezoar runs gc' removes it"
         )
-        self.folder = folder
 
 
 class UnknownFormatError(BezoarError):
@@ -93,7 +92,7 @@ class StoredRun:
         versions: what computed it.
         diverged: whether some agent's final model is not finite.
         files: the checksum of each file that can be reproduced.
-        texts: the choices in its spec as they are typed; none of runs stored long ago.
+        texts: the choices in its spec as they are typed; empty for runs of early versions.
     """
 
     __pydantic_config__: ClassVar = ConfigDict(extra="forbid")
@@ -112,12 +111,12 @@ class StoredRun:
 
     @property
     def iterations(self) -> NDArray[np.int64]:
-        """``[n]`` after how many iterations was measured."""
+        """``[n]`` the iterations after which something was measured."""
         return self._measured[0]
 
     @property
     def metrics(self) -> dict[str, NDArray[np.float64]]:
-        """``[n]`` values of each metric."""
+        """The values of each metric, ``[n]``."""
         return self._measured[1]
 
     @cached_property
@@ -127,7 +126,7 @@ class StoredRun:
 
     @cached_property
     def network(self) -> "Network | None":
-        """The network it was trained on; ``None`` for runs stored before that was kept."""
+        """The network it was trained on; ``None`` for runs of early versions."""
         import networkx as nx
 
         from bezoar.networks import Network
@@ -152,7 +151,7 @@ class StoredRun:
             return load(content)["models"]
 
     def verify(self) -> None:
-        """Read everything.
+        """Read all its files.
 
         Raises:
             BrokenRunError: if something is missing or is not as it was written.

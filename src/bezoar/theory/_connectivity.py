@@ -10,14 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
+from bezoar._arrays import Bools, Floats
 from bezoar._options import choose
 from bezoar.networks import Network
-
-Floats = NDArray[np.float64]
 
 #: The kinds of virtual mixing matrix and what they are.
 KINDS = {
@@ -124,7 +122,7 @@ class Placements:
 
 
 def placements(
-    network: Network, regular: NDArray[np.bool_], kind: str, mixing: str = "metropolis"
+    network: Network, regular: Bools, kind: str, mixing: str = "metropolis"
 ) -> Placements:
     """The virtual mixing matrices of a graph, all computed at once.
 

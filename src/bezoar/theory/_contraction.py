@@ -10,15 +10,14 @@ from dataclasses import dataclass
 from math import inf, sqrt
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import sparse
 
+from bezoar._arrays import Floats
 from bezoar._checks import non_negative
 from bezoar._errors import BezoarError
 from bezoar.networks import Network
 from bezoar.theory._connectivity import MATRIX_OF, virtual_mixing
-
-Floats = NDArray[np.float64]
 
 #: How many differences between inputs and centres are in memory at a time.
 CHUNK = 1 << 21

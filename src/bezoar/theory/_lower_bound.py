@@ -14,14 +14,13 @@ from itertools import combinations
 from math import sqrt
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from bezoar import networks
+from bezoar._arrays import Floats
 from bezoar._checks import positive, whole
 from bezoar._errors import BezoarError
 from bezoar.theory._contamination import contamination
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -55,21 +54,16 @@ class LowerBound:
     constant: float
 
     @property
-    def slope(self) -> float:
-        """``s = (1−δ_max)c/√2``."""
-        return (1 - self.delta_max) * self.magnitude / sqrt(2)
-
-    @property
     def bound(self) -> float:
-        """``constant·δ_max²c²``, which ``(1/K) Σ_{k=1}^K ‖∇f(x̄^k)‖²`` reaches in an instance.
+        """``constant·δ_max²c²``: in one of the instances ``(1/K) Σ_{k=1}^K ‖∇f(x̄^k)‖²`` is no less.
 
-        This holds whatever the step sizes and the start.
+        This holds for all step sizes and starts.
         """
         return self.constant * self.delta_max**2 * self.magnitude**2
 
     @property
     def sharp_bound(self) -> float:
-        """``2·constant·δ_max²c²``, which the argument gives when no factor is lost."""
+        """``2·constant·δ_max²c²``, what the argument gives without the paper's loss of a factor."""
         return 2 * self.bound
 
     def costs(self, instance: int, models: ArrayLike) -> Floats:
@@ -97,7 +91,8 @@ class LowerBound:
         """``[W, 2]`` the constant part of every agent's gradient."""
         if instance not in (0, 1):
             raise BezoarError(f"instance: expected 0 or 1, found {instance!r}")
-        directions: Floats = self.slope * np.eye(2)[np.asarray(self.labels[instance]) - 1]
+        slope = (1 - self.delta_max) * self.magnitude / sqrt(2)
+        directions: Floats = slope * np.eye(2)[np.asarray(self.labels[instance]) - 1]
         return directions
 
 

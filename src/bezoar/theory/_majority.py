@@ -12,14 +12,11 @@ from typing import Any
 
 import networkx as nx
 import numpy as np
-from numpy.typing import NDArray
 
+from bezoar._arrays import Floats, Ints
 from bezoar._checks import positive, whole
 from bezoar._errors import BezoarError
 from bezoar.networks import MIXINGS, Network
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 #: Complete networks tried first: (regular, poisoned), the smallest and the tightest majorities.
 _COMPLETE = ((2, 1), (3, 2), (4, 1), (5, 4), (6, 2), (9, 8))
@@ -199,8 +196,8 @@ def adversarial_cases(seed: int) -> Iterator[Case]:
 def bound_to_follow(network: Network) -> tuple[int, ...]:
     """The agents that a majority-dominant rule binds: regular inputs are a strict majority.
 
-    They are one by number, and also by weight in every mixing matrix: IOS follows the weights, and
-    a poisoned agent's own weight can exceed 1/2. Agents that hear nobody poisoned are left out.
+    They must be one by number, and also by weight in every mixing matrix: IOS follows the weights,
+    and a poisoned agent's own weight can exceed 1/2. Agents that hear nobody poisoned are left out.
     """
     poisoned = network.poisoned_mask.astype(np.float64)
     by_weight = [network.mixing(kind) @ poisoned for kind in MIXINGS]

@@ -12,16 +12,14 @@ from itertools import combinations, islice
 from math import comb
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from bezoar._arrays import Floats, Ints
 from bezoar._checks import whole
 from bezoar._options import choose
 from bezoar.networks import Network
 from bezoar.theory._connectivity import KINDS, placements
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Placement = tuple[int, ...]
 
 #: Values nearer than this are a tie, which the first placement found wins.

@@ -15,10 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize
 from scipy.special import entr, log_softmax
 
+from bezoar._arrays import Floats
 from bezoar._checks import non_negative, whole
 from bezoar._errors import BezoarError
-
-Floats = NDArray[np.float64]
 
 
 def softmax_smoothness(features: Iterable[ArrayLike], decay: float = 0.0) -> float:
@@ -32,16 +31,14 @@ def softmax_smoothness(features: Iterable[ArrayLike], decay: float = 0.0) -> flo
         decay: the weight decay.
     """
     non_negative("decay", decay)
-    largest = [_largest_eigenvalue(_samples(found)) for found in features]
+    largest = []
+    for x in map(_samples, features):
+        # XᵀX and XXᵀ have the same largest eigenvalue: take the smaller matrix.
+        gram = x.T @ x if x.shape[0] >= x.shape[1] else x @ x.T
+        largest.append(float(np.linalg.eigvalsh(gram)[-1]) / len(x))
     if not largest:
         raise BezoarError("features: expected the samples of at least one agent, found none")
     return 0.5 * max(largest) + decay
-
-
-def _largest_eigenvalue(samples: Floats) -> float:
-    """``λ_max((1/n) XᵀX)``, from the smaller of the two Gram matrices."""
-    gram = samples.T @ samples if samples.shape[0] >= samples.shape[1] else samples @ samples.T
-    return float(np.linalg.eigvalsh(gram)[-1]) / len(samples)
 
 
 @dataclass(frozen=True, eq=False)
