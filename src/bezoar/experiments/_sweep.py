@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -260,19 +260,26 @@ class _Work:
         if group.apart:
             for key, spec in zip(group.keys, group.specs, strict=True):
                 if not self._is_done(key):
-                    self._train(self._store.group([key], [spec], group.versions), known)
+                    alone = replace(group, keys=(key,), specs=(spec,), apart=False)
+                    self._train(alone, known)
         with self._store.writing():
             group.remove()
 
     def _train_together(self, group: Group, known: "Mapping[str, Prepared]") -> None:
         from bezoar.training import CheckpointError
 
-        both = zip(group.keys, group.specs, strict=True)
-        runs = [_prepared(key, spec, known) for key, spec in both]
+        try:
+            runs = _prepared(group, known)
+        except Exception as error:  # as when files were moved
+            told = f"{len(group.keys)} runs that were begun cannot go on: {reason_for(error)}"
+            self._watch.said(f"{told}; those that are asked for start over")
+            return
         if tuple(run.key for run in runs) != group.keys:
             self._watch.said("files that a group of runs is made from have changed; it starts over")
             return
-        group.write()
+        # Written again even where it was begun before, since files may lie elsewhere now.
+        specs = tuple(run.spec.document() for run in runs)
+        replace(group, specs=specs, base=Path.cwd()).write()
         began = datetime.now(UTC)
         start = None
         try:
@@ -309,11 +316,18 @@ class _Work:
         return self._execute(runs, progress, start, keeper.see, trained)
 
 
-def _prepared(key: str, spec: dict[str, Any], known: "Mapping[str, Prepared]") -> "Prepared":
-    """A run of a group, which may have been begun by a sweep of more runs than are known here."""
+def _prepared(group: Group, known: "Mapping[str, Prepared]") -> "list[Prepared]":
+    """The runs of a group, which may have been begun by a sweep of more runs than are known here.
+
+    Raises:
+        Exception: if one of those others cannot be prepared, as when its files are gone.
+    """
     from bezoar.experiments._prepare import prepare
 
-    return known[key] if key in known else prepare(RunSpec.read(spec))
+    return [
+        known[key] if key in known else prepare(RunSpec.read(spec, group.base))
+        for key, spec in zip(group.keys, group.specs, strict=True)
+    ]
 
 
 def _checkpoint(group: Group) -> "Checkpoint | None":
