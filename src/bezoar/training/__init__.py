@@ -10,6 +10,7 @@ from typing import Any
 from bezoar import _options
 from bezoar.training._checkpoint import Checkpoint, CheckpointError
 from bezoar.training._engine import Engine, History, check_length
+from bezoar.training._flat_model import average_model
 from bezoar.training._machine_speed import operations, product_speed
 from bezoar.training._metrics import METRICS, Metric
 from bezoar.training._network_task import NetworkTask
@@ -21,7 +22,6 @@ from bezoar.training._optimizers import (
     Optimizer,
     PlainStep,
 )
-from bezoar.training._pretraining import Pretraining
 from bezoar.training._quadratic import QuadraticTask, lower_bound_task, random_quadratics
 from bezoar.training._run import Run, State
 from bezoar.training._schedules import (
@@ -57,7 +57,6 @@ __all__ = [
     "OneCycle",
     "Optimizer",
     "PlainStep",
-    "Pretraining",
     "QuadraticTask",
     "Run",
     "Schedule",
@@ -66,6 +65,7 @@ __all__ = [
     "Task",
     "Workers",
     "available_cores",
+    "average_model",
     "check_device",
     "check_length",
     "check_runs",

@@ -10,7 +10,10 @@ from torch import Tensor, nn
 
 from bezoar._errors import BezoarError
 from bezoar.aggregators import OutputLayer
-from bezoar.models import output_layer
+from bezoar.models import output_layer, pool_buffers
+
+#: How the names of buffers begin in the state of a training.
+BUFFERS = "buffers."
 
 #: Layers that draw random numbers in training.
 _RANDOM = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.RReLU)
@@ -191,3 +194,20 @@ def _view(values: Tensor, shape: tuple[int, ...]) -> Tensor:
         return values.view(*lead, *shape)
     out, inner, height, width = shape
     return values.view(*lead, out, height, width, inner).movedim(-1, -3)
+
+
+def average_model(
+    module: nn.Module, models: Tensor, buffers: Mapping[str, Tensor]
+) -> dict[str, Tensor]:
+    """The average of some agents' final models, with the names of a module's ``state_dict``.
+
+    Args:
+        module: a module like those that were trained; it loses its own parameters.
+        models: ``[agents, D]`` as a :class:`~bezoar.training.History` has them.
+        buffers: ``[agents, …]`` likewise.
+    """
+    flat = FlatModel(module)
+    weights = torch.full((1, len(models)), 1 / len(models), dtype=torch.float64)
+    together = {name.removeprefix(BUFFERS): values.unsqueeze(0) for name, values in buffers.items()}
+    pooled = {name: values[0] for name, values in pool_buffers(together, weights).items()}
+    return flat.state_dict(flat.in_memory(models.mean(0)), pooled)

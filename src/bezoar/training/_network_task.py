@@ -18,7 +18,7 @@ from bezoar.data import Dataset, Partition
 from bezoar.models import ModelFactory, make, pool_buffers, set_weights
 from bezoar.training._agent_samples import AgentSamples, Labels, data_identity
 from bezoar.training._batches import Batches, Ints, Order
-from bezoar.training._flat_model import FlatModel, Lender
+from bezoar.training._flat_model import BUFFERS, FlatModel, Lender
 from bezoar.training._network_cost import network_cost
 from bezoar.training._run import Run, State
 from bezoar.training._task import Task, check_partition, start_of
@@ -31,9 +31,8 @@ AUTOCAST = {"bfloat16": torch.bfloat16, "float16": torch.float16}
 #: Test samples evaluated at a time.
 TESTED = 256
 
-#: How the names of buffers begin in the state, and the name of the number of threads, which stays
-#: on the host.
-BUFFERS, THREADS = "buffers.", "threads"
+#: The name in the state of the number of threads, which stays on the host.
+THREADS = "threads"
 
 
 class NetworkTask(Task):
@@ -55,9 +54,6 @@ class NetworkTask(Task):
     several threads. Results differ by rounding, and depend on :attr:`threads` alone, not on the
     number of workers. It is part of the state, so a training that goes on from a checkpoint keeps
     it. What is measured is always computed side by side.
-
-    Attributes:
-        costs: ``[runs, agents]`` the mean cross-entropy over every agent's latest batch.
 
     Args:
         dataset: the samples: images ``[n, channels, height, width]`` or ``[n, features]``.
@@ -116,7 +112,6 @@ class NetworkTask(Task):
         self._starts = {seed: each.start for seed, each in made.items()}
         self._buffers = {seed: each.initial_buffers for seed, each in made.items()}
         self._lent = Lender(self._model)
-        self.costs = torch.full((len(self.runs), self.agents), torch.nan)
         self._read: tuple[Tensor | None, int] = None, 1
         self._check_scores()
 
@@ -186,21 +181,20 @@ class NetworkTask(Task):
         batches = dict(zip(drawn, loaded, strict=True))
         buffers = {name.removeprefix(BUFFERS): state.tensors[name] for name in self.buffers}
 
-        def differentiate(piece: tuple[int, int]) -> Tensor:
+        def differentiate(piece: tuple[int, int]) -> None:
             run, agent = piece
             places, inputs = batches[self.runs[run].seed, agent]
             labels = self._samples.labels(run, agent, places)
             own = {name: values[run, agent] for name, values in buffers.items()}
             into = out[run, agent].zero_()
             vector, parts = state.models[run, agent], self.accumulate
-            return self._add_gradient(vector, own, inputs, labels, into, parts=parts)
+            self._add_gradient(vector, own, inputs, labels, into, parts=parts)
 
         pieces = [(run, agent) for agent in range(self.agents) for run in range(len(self.runs))]
         if threads == 1:
-            costs = self.workers.map(differentiate, pieces)
+            self.workers.map(differentiate, pieces)
         else:
-            costs = self.workers.one_by_one(differentiate, pieces, threads)
-        self.costs = torch.stack(costs).view(self.agents, len(self.runs)).T
+            self.workers.one_by_one(differentiate, pieces, threads)
         return out
 
     def _threads_of(self, state: State) -> int:
@@ -301,17 +295,10 @@ class NetworkTask(Task):
     def average_buffers(self, state: State, weights: Tensor) -> dict[str, Tensor]:
         return pool_buffers({name: state.tensors[name] for name in self.buffers}, weights)
 
-    def state_dict(self, state: State, run: int = 0) -> dict[str, Tensor]:
-        """The average model of a run's regular agents, as the module has it, on the CPU."""
-        regular = list(self.runs[run].network.regular)
-        weights = torch.zeros(len(self.runs), self.agents, device=self.device)
-        weights[:, regular] = 1 / len(regular)
-        buffers = self.average_buffers(state, weights)
-        with self._lent(training=False) as model:
-            return model.state_dict(
-                state.models[run, regular].mean(0),
-                {name.removeprefix(BUFFERS): values[run] for name, values in buffers.items()},
-            )
+    @property
+    def details(self) -> Mapping[str, Any]:
+        together = "side by side" if self.threads == 1 else "one after the other"
+        return {"agents_computed": together, "threads_of_an_operation": self.threads}
 
     @property
     def tests(self) -> bool:

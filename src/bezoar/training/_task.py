@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -125,6 +125,11 @@ class Task(ABC):
             state: where training stands.
             weights: ``[runs, agents]`` the weight of each agent's model; they sum to one.
         """
+        return {}
+
+    @property
+    def details(self) -> Mapping[str, Any]:
+        """How it computes, as far as that is worth telling beside results."""
         return {}
 
     @property
