@@ -54,17 +54,13 @@ class Residual(nn.Module):
 MODELS = {"mlp": mlp, "cnn": cnn, "residual": Residual}
 
 
-def softmax():
-    return nn.Sequential(nn.Flatten(), nn.Linear(3 * 32 * 32, 10))
-
-
 def _named(name, **options):
-    return partial(models.MODELS[name], (3, 32, 32), 10, **options)
+    return partial(models.MODELS[name](**options).module, (3, 32, 32), 10)
 
 
 #: Everything that the package has, as narrow as can be, for the 3 × 32 × 32 pixels of CIFAR.
 PACKAGE_MODELS = {
-    "softmax": softmax,
+    "softmax": _named("softmax"),
     "mlp": _named("mlp", width=16),
     "cnn": _named("cnn", width=4, hidden=16),
     "resnet18": _named("resnet18", width=4),

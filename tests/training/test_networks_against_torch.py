@@ -9,6 +9,7 @@ from small_networks import (
     AGENTS,
     MODELS,
     PACKAGE_MODELS,
+    ROUNDING,
     STEP,
     Residual,
     batch_of,
@@ -28,47 +29,53 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from bezoar import models, networks, training
-from bezoar.training import Engine
+from bezoar.training import Engine, average_model
 
-#: What the optimiser of ``torch`` is called with, and the runs' optimiser with the same numbers.
-TORCH = {"lr": STEP, "momentum": 0.9, "weight_decay": 0.01}
-OURS = {"optimizer": training.HeavyBall(0.9), "weight_decay": 0.01}
+#: What the plain training is done with, as runs have it.
+OPTIMIZER = {"optimizer": training.HeavyBall(0.9), "weight_decay": 0.01}
 
 
 def plain_training(model, batches, dtype=torch.float64):
-    """A module trained with ``torch.optim.SGD`` on some batches, and its cost on each."""
+    """A module trained with ``torch.optim.SGD`` on some batches."""
     module = initial(model, dtype=dtype)
-    optimizer = torch.optim.SGD(module.parameters(), **TORCH)
-    costs = []
+    optimizer = torch.optim.SGD(module.parameters(), lr=STEP, momentum=0.9, weight_decay=0.01)
     for images, labels in batches:
         optimizer.zero_grad()
-        cost = cross_entropy(module(images), labels)
-        cost.backward()
+        cross_entropy(module(images), labels).backward()
         optimizer.step()
-        costs.append(cost.detach())
-    return module, torch.stack(costs)
+    return module
 
 
-def check_agents_alone(dataset, workers, model, dtype, rounding=None):
-    """A regular and a poisoned agent, 20 steps long: costs, parameters, batch-norm statistics."""
-    run = run_of("local", **OURS)
+def evaluated(module, dataset):
+    """Accuracy and mean cross-entropy in evaluation mode."""
+    images, labels = pixels(dataset.test), torch.from_numpy(dataset.test_labels)
+    with torch.no_grad():
+        scores = module.double().eval()(images)
+    return (scores.argmax(1) == labels).double().mean(), cross_entropy(scores, labels)
+
+
+def check_agents_alone(dataset, workers, model, dtype="float64", rounding=None):
+    """A regular and a poisoned agent, 20 steps long: parameters, batch-norm statistics, scores."""
+    run = run_of("local", **OPTIMIZER)
     task = task_of(dataset, [run], workers, model, dtype=dtype)
     engine = Engine(task, iterations=20)
-    state, costs = engine.start(), []
+    state = engine.start()
     for _ in range(20):
         state = engine.step(state)
-        costs.append(task.costs[0])
+    buffers = {name: state.tensors[name][0] for name in task.buffers}
+    _, losses = task.test(state.models[0], buffers, range(AGENTS), loss=True)
     [poisoned] = run.network.poisoned
     for agent in (0, poisoned):
         batches = [batch_of(task, agent, update) for update in range(1, 21)]
         if agent == poisoned:
             batches = [(images, flipped(labels)) for images, labels in batches]
-        plain, expected = plain_training(model, batches, task.dtype)
-        assert near(torch.stack(costs)[:, agent], expected, rounding)
+        plain = plain_training(model, batches, task.dtype)
         assert near(task.vectors(state.models)[0, agent], vector_of(plain), rounding)
         for name, values in plain.named_buffers():
-            found = state.tensors[f"buffers.{name}"][0, agent]
+            found = buffers[f"buffers.{name}"][agent]
             assert near(found.to(task.dtype), values.to(task.dtype), rounding), name
+        _, loss = evaluated(plain, dataset)
+        assert near(losses[agent], loss, rounding or ROUNDING[task.dtype])
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -80,7 +87,7 @@ def test_an_agent_alone_is_trained_as_torch_trains_it(small_mnist, workers, mode
 @pytest.mark.parametrize("model", PACKAGE_MODELS.values(), ids=PACKAGE_MODELS)
 def test_every_model_of_the_package_is_trained_as_torch_trains_it(few_cifar, workers, model):
     # Deep networks make more of every rounding, from step to step.
-    check_agents_alone(few_cifar, workers, model, "float64", rounding=1e-5)
+    check_agents_alone(few_cifar, workers, model, rounding=1e-5)
 
 
 @pytest.mark.parametrize("name", ["softmax", "mlp", "cnn", "resnet18 with groups"])
@@ -88,13 +95,13 @@ def test_the_mean_of_everyone_is_centralised_training(few_cifar, workers, name):
     """On a complete network the agents follow gradient descent on all their batches together."""
     network = networks.complete(AGENTS).with_poisoned(())
     model = PACKAGE_MODELS[name]
-    task = task_of(few_cifar, [run_of("mean", network=network, **OURS)], workers, model)
+    task = task_of(few_cifar, [run_of("mean", network=network, **OPTIMIZER)], workers, model)
     [history] = Engine(task, iterations=10).train()
     batches = []
     for update in range(1, 11):
         parts = [batch_of(task, agent, update) for agent in range(AGENTS)]
         batches.append([torch.cat(part) for part in zip(*parts, strict=True)])
-    module, _ = plain_training(model, batches)
+    module = plain_training(model, batches)
     for agent in range(AGENTS):
         assert near(history.models[agent], vector_of(module))
 
@@ -105,13 +112,14 @@ def test_the_papers_resnet_is_trained(few_cifar, workers):
     run = run_of("mean", network=networks.complete(2).with_poisoned(()))
     model = partial(models.resnet18, (3, 32, 32), 100)
     task = task_of(hundred, [run], workers, model, deal(hundred, 2), batch=4, dtype="float32")
-    engine = Engine(task, iterations=1)
-    state = engine.start()
-    assert state.models.shape == (1, 2, 11_220_132)
-    state = engine.step(state)
-    before = task.costs.mean()
-    gradients_of(task, state)
-    assert task.costs.mean() < before
+    batches = [batch_of(task, agent, 1) for agent in range(2)]
+    images, labels = (torch.cat(part) for part in zip(*batches, strict=True))
+    module = initial(model, dtype=torch.float32)
+    before = cross_entropy(module(images), labels)
+    [history] = Engine(task, iterations=1).train()
+    assert history.models.shape == (2, 11_220_132)
+    module.load_state_dict(average_model(model(), history.models, history.buffers))
+    assert cross_entropy(module(images), labels) < before
 
 
 def test_dynamic_labels_follow_the_own_scores_on_the_batch(small_mnist, workers):
@@ -136,15 +144,12 @@ def test_tests_are_in_evaluation_mode_with_the_right_statistics(small_mnist, wor
         state = engine.step(state)
     found = engine.measure(state)
     regular = list(task.runs[0].network.regular)
-    images, labels = pixels(small_mnist.test), torch.from_numpy(small_mnist.test_labels)
 
-    def tested(vector, buffers):
-        module = Residual().double().eval()
+    def evaluated_at(vector, buffers):
+        module = Residual().double()
         nn.utils.vector_to_parameters(vector, module.parameters())  # its output layer comes first
         module.load_state_dict(buffers, strict=False)
-        with torch.no_grad():
-            scores = module(images)
-        return (scores.argmax(1) == labels).double().mean(), cross_entropy(scores, labels)
+        return evaluated(module, small_mnist)
 
     vectors = task.vectors(state.models)[0]
     own = {
@@ -153,7 +158,7 @@ def test_tests_are_in_evaluation_mode_with_the_right_statistics(small_mnist, wor
         if name.startswith("buffers.")
     }
     accuracies = [
-        tested(vectors[agent], {name: values[agent] for name, values in own.items()})[0]
+        evaluated_at(vectors[agent], {name: values[agent] for name, values in own.items()})[0]
         for agent in regular
     ]
     assert found["accuracy_worst"].item() == min(accuracies).item()
@@ -162,7 +167,7 @@ def test_tests_are_in_evaluation_mode_with_the_right_statistics(small_mnist, wor
         means, variances = (own[f"{part}.running_{kind}"][regular] for kind in ("mean", "var"))
         pooled[f"{part}.running_mean"] = means.mean(0)
         pooled[f"{part}.running_var"] = variances.mean(0) + means.var(0, correction=0)
-    accuracy, loss = tested(vectors[regular].mean(0), pooled)
+    accuracy, loss = evaluated_at(vectors[regular].mean(0), pooled)
     assert found["accuracy"].item() == accuracy.item()
     assert found["test_loss"].item() == pytest.approx(loss.item(), rel=1e-9)
 
