@@ -271,8 +271,8 @@ class _Work:
         try:
             runs = _prepared(group, known)
         except Exception as error:  # as when files were moved
-            told = f"{len(group.keys)} runs that were begun cannot go on: {reason_for(error)}"
-            self._watch.said(f"{told}; those that are asked for start over")
+            problem = f"{len(group.keys)} runs that were begun cannot go on: {reason_for(error)}"
+            self._watch.said(f"{problem}; those that are asked for start over")
             return
         if tuple(run.key for run in runs) != group.keys:
             self._watch.said("files that a group of runs is made from have changed; it starts over")
