@@ -1,10 +1,21 @@
-"""What is trained for the paper's figures on MNIST."""
+"""What each figure of the paper compares."""
 
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal, NamedTuple
 
 from bezoar._errors import BezoarError
-from bezoar.experiments import RunSpec
+from bezoar.experiments import RunSpec, network_of
+from bezoar.paper._recipes import (
+    CLASSES,
+    DATASET_TITLES,
+    PARTITIONS,
+    SCALES,
+    Fields,
+    Recipe,
+    Variant,
+    recipe,
+)
 from bezoar.report import BASELINE
 
 #: The rules of the paper's experiments, in the order of its legends.
@@ -25,36 +36,21 @@ MOTIVATING_RULES = RULES[:6]
 #: The paper's networks, with the names it gives them.
 NETWORK_TITLES = {"two_castle": "Two-castle", "line": "Line", "fan": "Fan"}
 
-#: The paper's partitions: i.i.d., mildly and highly non-i.i.d.
-PARTITIONS = {
-    "iid": "iid",
-    "mild": "dirichlet:alpha=1",
-    "by_class": "by_class",
-}
-
 PARTITION_TITLES = {"iid": "i.i.d.", "mild": "mild non-i.i.d.", "by_class": "by class"}
 
-#: Partitions that are drawn at random. By class, each of ten agents has one digit, and flipping
-#: labels draws nothing either: every seed gives the same bits, so one seed is enough.
-DRAWN = frozenset({"iid", "mild"})
-
-#: The clipping threshold for the paper's steps 0.1/√k. The paper gives none; its authors' code
-#: clips at 0.03 with steps 0.03/√k, and what an agent moves in a step scales with the step.
-CLIPPING = {"threshold": 0.1}
-
-OPTIONS = {"centered_clipping": CLIPPING, "clipped_gossip": CLIPPING}
-
-#: Iterations, and iterations between measurements, of a figure that takes a minute.
-QUICK_ITERATIONS, QUICK_EVERY = 40, 4
+#: How a figure is laid out: a column for each partition, a row for each network, or gradients with
+#: a column for each partition.
+Layout = Literal["partitions", "networks", "gradients"]
 
 
 class Place(NamedTuple):
-    """Where a run belongs in a figure; runs that differ in their seeds alone share a place.
+    """Where a run belongs in a comparison; runs that differ in their seeds alone share a place.
 
     Attributes:
-        network: of :data:`NETWORK_TITLES`.
+        network: as it is typed.
         partition: of :data:`PARTITIONS`.
-        rule: the aggregator's name, or ``"baseline"``: the weighted mean with nobody poisoned.
+        rule: a rule, perhaps with options as they are typed, or ``"baseline"``: the weighted mean
+            with nobody poisoned.
     """
 
     network: str
@@ -63,75 +59,195 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Setting:
-    """What a figure of the paper compares.
+class Comparison:
+    """Rules compared on one dataset.
 
     Attributes:
-        networks, partitions, rules: every combination is a curve, and so is the baseline on every
-            network and partition.
-        iterations: how long to train.
-        every: iterations between measurements.
-        metrics: what to measure; ``None`` for everything.
+        recipe: how models are trained.
+        networks: as they are typed, with their titles.
+        partitions, rules: every combination is a curve, and so is the baseline on every network
+            and partition.
     """
 
-    networks: tuple[str, ...]
-    partitions: tuple[str, ...] = tuple(PARTITIONS)
-    rules: tuple[str, ...] = RULES
-    iterations: int = 1000
-    every: int = 20
-    metrics: tuple[str, ...] | None = None
-
-    def shortened(self, quick: bool = False, iterations: int | None = None) -> "Setting":
-        """The same figure with few iterations, or with another number of iterations."""
-        short = self
-        if quick:
-            short = replace(short, iterations=QUICK_ITERATIONS, every=QUICK_EVERY)
-        return replace(short, iterations=iterations or short.iterations)
+    recipe: Recipe
+    networks: Mapping[str, str]
+    partitions: tuple[str, ...]
+    rules: tuple[str, ...]
 
     def runs(self, seeds: int = 1) -> list[tuple[Place, RunSpec]]:
-        """The runs of the figure: network after network, partition after partition.
+        """The runs: network after network, partition after partition.
 
         Where nothing is drawn at random, there is one run with seed 0, however many the seeds.
         """
         if seeds < 1:
             raise BezoarError(f"seeds: expected at least 1, found {seeds}")
         return [
-            (Place(network, partition, rule), self._spec(network, partition, rule, seed))
+            (Place(network, partition, rule), self.recipe.spec(network, partition, rule, seed))
             for network in self.networks
             for partition in self.partitions
-            for seed in range(seeds if partition in DRAWN else 1)
+            for seed in range(seeds if self.is_random(network, partition) else 1)
             for rule in (*self.rules, BASELINE)
         ]
 
-    def _spec(self, network: str, partition: str, rule: str, seed: int) -> RunSpec:
-        fields: dict[str, Any] = {
-            "network": network,
-            "partition": PARTITIONS[partition],
-            "iterations": self.iterations,
-            "every": self.every,
-            "metrics": self.metrics,
-            "seed": seed,
-        }
-        if rule == BASELINE:
-            return RunSpec.read(fields | {"poisoned": ()})
-        return RunSpec.read(fields | {"aggregator": {"name": rule, **OPTIONS.get(rule, {})}})
+    def is_random(self, network: str, partition: str) -> bool:
+        """Whether another seed gives other curves.
+
+        By class, classes are only dealt out at random where they are fewer than the agents.
+        Flipping labels draws nothing.
+        """
+        agents = network_of(self.recipe.spec(network, partition, BASELINE, 0)).agents
+        drawn = partition != "by_class" or agents > CLASSES[self.recipe.dataset]
+        return drawn or self.recipe.is_random
 
 
-#: The figures that runs are trained for. Figures 2 and 4 show the same runs.
-SETTINGS = {
-    "fig1": Setting(
-        networks=("two_castle", "fan"),
+@dataclass(frozen=True)
+class Figure:
+    """A figure of the paper that runs are trained for.
+
+    Attributes:
+        name: as given to ``bezoar reproduce``.
+        heading: what it is, without its number.
+        section: where the paper speaks of it.
+        datasets: what is learned from.
+        networks: as they are typed, with their titles.
+        partitions, rules: what is compared.
+        metrics: what is shown, in the paper's words; see :meth:`Recipe.metric`.
+        layout: how it is laid out.
+        poison: who is poisoned, in a sentence without its end.
+        fields: of the spec, where they are not those of the paper's other figures.
+        small: what is learned from at small scale, if something else.
+    """
+
+    name: str
+    heading: str
+    section: str
+    datasets: tuple[str, ...]
+    networks: Mapping[str, str]
+    partitions: tuple[str, ...] = tuple(PARTITIONS)
+    rules: tuple[str, ...] = RULES
+    metrics: tuple[str, ...] = ("accuracy", "consensus_error")
+    layout: Layout = "partitions"
+    poison: str = "one of ten agents has flipped labels"
+    fields: Fields = field(default_factory=dict)
+    small: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """The heading with the figure's number."""
+        number = self.name.removeprefix("fig").partition("-")[0]
+        return f"Figure {number}: {self.heading}"
+
+    def comparisons(self, variant: Variant | None = None) -> tuple[Comparison, ...]:
+        """What is compared, a comparison for each dataset."""
+        variant = variant or Variant()
+        instead = self.small if variant.scale == "small" else ()
+        return tuple(
+            Comparison(
+                recipe(
+                    dataset,
+                    variant
+                    if instead or dataset in SCALES[variant.scale]
+                    else replace(variant, scale="paper"),
+                    self.fields,
+                ),
+                self.networks,
+                self.partitions,
+                self.rules,
+            )
+            for dataset in instead or self.datasets
+        )
+
+
+_SCENARIOS = {
+    "two_castle": "Section IV, scenario (i)",
+    "line": "Section IV, scenario (ii)",
+    "fan": "Section IV, scenario (iii)",
+}
+_SUPPLEMENT = "Supplement, Additional Experiments"
+
+
+def _by_partition(name: str, dataset: str, network: str, section: str = "") -> Figure:
+    title = NETWORK_TITLES[network]
+    heading = f"{DATASET_TITLES[dataset]} on the {title.lower()} network"
+    section = section or _SCENARIOS[network]
+    return Figure(name, heading, section, (dataset,), {network: title})
+
+
+def _gradients(name: str, *datasets: str) -> Figure:
+    return Figure(
+        name,
+        "heterogeneity and disturbance on the two-castle network",
+        _SCENARIOS["two_castle"],
+        datasets,
+        {"two_castle": NETWORK_TITLES["two_castle"]},
+        metrics=("heterogeneity", "disturbance"),
+        layout="gradients",
+    )
+
+
+def _ablation(name: str, what: str, poison: str, networks: Mapping[str, str]) -> Figure:
+    return Figure(
+        name,
+        f"the two-castle network with {what}",
+        _SUPPLEMENT,
+        ("tiny_imagenet",),
+        networks,
         partitions=("by_class",),
-        rules=MOTIVATING_RULES,
-        iterations=500,
-        every=10,
-        metrics=("accuracy", "accuracy_worst", "consensus_error", "poison_share"),
-    ),
-    "fig2": Setting(networks=("two_castle",)),
-    "fig4": Setting(networks=("two_castle",)),
-    "fig5": Setting(networks=("line",)),
-    "fig7": Setting(networks=("fan",)),
+        layout="networks",
+        poison=poison,
+        small=("mnist",),
+    )
+
+
+#: The figures that runs are trained for, by their names. Figure 4 shows the runs of Figures 2 and
+#: 3; its half about MNIST can be had alone.
+FIGURES = {
+    figure.name: figure
+    for figure in (
+        Figure(
+            "fig1",
+            "a motivating example",
+            "Section I, A Motivating Example",
+            ("mnist",),
+            {name: NETWORK_TITLES[name] for name in ("two_castle", "fan")},
+            partitions=("by_class",),
+            rules=MOTIVATING_RULES,
+            layout="networks",
+            fields={
+                "iterations": 500,
+                "every": 10,
+                "metrics": ("accuracy", "accuracy_worst", "consensus_error", "poison_share"),
+            },
+        ),
+        _by_partition("fig2", "mnist", "two_castle"),
+        _by_partition("fig3", "cifar100", "two_castle"),
+        _gradients("fig4", "mnist", "cifar100"),
+        _gradients("fig4-mnist", "mnist"),
+        _by_partition("fig5", "mnist", "line"),
+        _by_partition("fig6", "cifar100", "line"),
+        _by_partition("fig7", "mnist", "fan"),
+        _by_partition("fig8", "cifar100", "fan"),
+        _by_partition("fig11", "tiny_imagenet", "two_castle", _SUPPLEMENT),
+        _ablation(
+            "fig12",
+            "R regular agents of ten",
+            "the agents that are not regular have flipped labels",
+            {f"two_castle:poisoned={10 - regular}": f"R = {regular}" for regular in (9, 8, 7)},
+        ),
+        _ablation(
+            "fig13",
+            "W agents",
+            "one of W agents has flipped labels",
+            {f"two_castle:agents={agents}": f"W = {agents}" for agents in (10, 20, 30)},
+        ),
+    )
 }
 
+#: What needs no training.
+_THEORY = ("fig9", "fig10", "table1", "table2")
+
 #: Everything of the paper that is about MNIST or about no dataset.
-MNIST_FIGURES = ("fig1", "fig2", "fig4", "fig5", "fig7", "fig9", "fig10", "table1", "table2")
+MNIST_FIGURES = ("fig1", "fig2", "fig4-mnist", "fig5", "fig7", *_THEORY)
+
+#: Every figure and table of the paper.
+ALL_FIGURES = (*(name for name in FIGURES if name != "fig4-mnist"), *_THEORY)
