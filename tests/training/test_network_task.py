@@ -248,7 +248,8 @@ def test_the_fastest_way_is_found_and_told(small_mnist, workers):
 def test_tests_are_in_evaluation_mode_with_the_right_statistics(small_mnist, workers):
     """Agents with their own; the average model with those of all regular agents' samples."""
     task = task_of(small_mnist, [run_of("mean")], workers, Residual)
-    engine = Engine(task, iterations=3, metrics=("accuracy", "accuracy_worst", "accuracy_all", "test_loss"))
+    metrics = ("accuracy", "accuracy_worst", "accuracy_all", "test_loss")
+    engine = Engine(task, iterations=3, metrics=metrics)
     state = engine.start()
     for _ in range(3):
         state = engine.step(state)

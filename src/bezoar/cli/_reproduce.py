@@ -40,10 +40,15 @@ TABLES: dict[str, Callable[[Path, str], Page]] = {
     "table1": paper.write_table_1,
     "table2": paper.write_table_2,
 }
+
+#: What runs of specs are trained for, and who writes it if not as a figure.
+TRAINED = FIGURES | {"threshold": paper.THRESHOLD_STUDY}
+WRITERS = {"threshold": paper.write_thresholds}
+
 STUDIES = {"theorems": paper.write_theorems, "contamination": paper.write_contamination}
 
 NAMES = {"mnist": MNIST_FIGURES, "all": ALL_FIGURES} | {
-    name: (name,) for name in (*FIGURES, *TABLES, *STUDIES)
+    name: (name,) for name in (*TRAINED, *TABLES, *STUDIES)
 }
 
 
@@ -75,6 +80,8 @@ def reproduce(
 
     The runs of all figures are trained in one sweep, into a store that the next call goes on with.
     """
+    if markdown:
+        paper.check_record(markdown)
     chosen = [part for name in names for part in choose("figure", name, NAMES)]
     wanted = list(dict.fromkeys(chosen))
     commands = {name: _command(name, seeds, variant) for name in wanted}
@@ -88,7 +95,8 @@ def reproduce(
                 page = STUDIES[name](folder, command, variant.iterations, workers, progress)
         elif name in TABLES or made:
             with busy(f"Drawing {name}"):
-                page = paper.write_figure(folder, made) if made else TABLES[name](folder, command)
+                write = WRITERS.get(name, paper.write_figure)
+                page = write(folder, made) if made else TABLES[name](folder, command)
         else:
             continue
         console.rule(style="dim")
@@ -99,6 +107,9 @@ def reproduce(
         with busy("Writing the report"):
             path = write_report(out)
         print_path("Report", path)
+    if pages and markdown:
+        reproduced = [TRAINED[name] for name in wanted if name in TRAINED]
+        print_path("Page", paper.write_record(markdown, out, reproduced))
     if len(pages) < len(wanted):
         raise typer.Exit(1)
 
@@ -113,9 +124,9 @@ def _train(
 ) -> dict[str, TrainedFigure]:
     """Train all figures among the names together; figures with failed runs are left out."""
     places = {
-        name: [(part, part.runs(seeds)) for part in FIGURES[name].comparisons(variant)]
+        name: [(part, part.runs(seeds)) for part in TRAINED[name].comparisons(variant)]
         for name in wanted
-        if name in FIGURES
+        if name in TRAINED
     }
     every = (spec for parts in places.values() for _, several in parts for _, spec in several)
     specs = list(dict.fromkeys(every))
@@ -138,19 +149,17 @@ def _train(
             )
             for part, several in parts
         ]
-        figures[name] = TrainedFigure(FIGURES[name], variant, trained, commands[name])
+        figures[name] = TrainedFigure(TRAINED[name], variant, trained, commands[name])
     return figures
 
 
 def _command(name: str, seeds: int, variant: Variant) -> str:
     """The command that makes a figure or table again, without options that change nothing."""
     options: dict[str, object] = {}
-    if name in FIGURES:
-        usual = Variant()
+    if name in TRAINED:
         options = {"seeds": seeds} if seeds > 1 else {}
-        for option in ("scale", "setting", "device"):
-            if getattr(variant, option) != getattr(usual, option):
-                options[option] = getattr(variant, option)
+        options |= paper.shown_variant(TRAINED[name], variant)
+        options |= {"device": variant.device} if variant.device != "cpu" else {}
     if variant.iterations is not None and name not in TABLES:
         options["iterations"] = variant.iterations
     given = [text for option, value in options.items() for text in (f"--{option}", str(value))]

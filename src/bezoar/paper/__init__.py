@@ -28,6 +28,7 @@ from bezoar.paper._criteria import Curves, MissingRunError
 from bezoar.paper._figure_claims import CLAIMS
 from bezoar.paper._figure_pages import write_figure
 from bezoar.paper._recipes import Recipe, Scale, Variant, Whose
+from bezoar.paper._records import check_record, write_record
 from bezoar.paper._study_pages import write_contamination, write_theorems
 from bezoar.paper._theorem_study import (
     OBJECTIVES,
@@ -43,7 +44,13 @@ from bezoar.paper._theory_pages import (
     write_table_1,
     write_table_2,
 )
-from bezoar.paper._trained import TrainedComparison, TrainedFigure, variant_name
+from bezoar.paper._threshold_study import THRESHOLD_STUDY, write_thresholds
+from bezoar.paper._trained import (
+    TrainedComparison,
+    TrainedFigure,
+    shown_variant,
+    variant_name,
+)
 
 __all__ = [
     "ALL_FIGURES",
@@ -55,6 +62,7 @@ __all__ = [
     "PARTITION_TITLES",
     "RULES",
     "THEOREM_RULES",
+    "THRESHOLD_STUDY",
     "Claim",
     "Comparison",
     "ContaminationStudy",
@@ -71,11 +79,13 @@ __all__ = [
     "Variant",
     "Whose",
     "block_network",
+    "check_record",
     "consensus_exponents",
     "contamination_study",
     "judge",
     "learning_errors",
     "reduced_mnist",
+    "shown_variant",
     "theorem_networks",
     "theorem_study",
     "variant_name",
@@ -85,7 +95,9 @@ __all__ = [
     "write_figure",
     "write_figure_9",
     "write_figure_10",
+    "write_record",
     "write_table_1",
     "write_table_2",
     "write_theorems",
+    "write_thresholds",
 ]

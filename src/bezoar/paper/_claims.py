@@ -18,6 +18,9 @@ from bezoar.paper._comparisons import FIGURES
 from bezoar.paper._criteria import Criterion, Curves, Floats, MissingRunError
 from bezoar.report import JudgedClaim, Verdict
 
+#: What stands between a claim and how it was judged, where that is not as in the paper.
+JUDGED = "; judged "
+
 
 @dataclass(frozen=True)
 class Claim:
@@ -61,7 +64,7 @@ def judge(
     """
     text = claim.text
     if remarks:
-        text = f"{text.removesuffix('.')}; judged {', '.join(remarks)}."
+        text = f"{text.removesuffix('.')}{JUDGED}{', '.join(remarks)}."
     try:
         margin, numbers = claim.criterion.judge(curves)
         margins, measured = margin.tolist(), _sentence(claim.criterion, numbers)

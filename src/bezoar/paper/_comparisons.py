@@ -59,48 +59,6 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """Rules compared on one dataset.
-
-    Attributes:
-        recipe: how models are trained.
-        networks: as they are typed, with their titles.
-        partitions, rules: every combination is a curve, and so is the baseline on every network
-            and partition.
-    """
-
-    recipe: Recipe
-    networks: Mapping[str, str]
-    partitions: tuple[str, ...]
-    rules: tuple[str, ...]
-
-    def runs(self, seeds: int = 1) -> list[tuple[Place, RunSpec]]:
-        """The runs: network after network, partition after partition.
-
-        Where nothing is drawn at random, there is one run with seed 0, however many the seeds.
-        """
-        if seeds < 1:
-            raise BezoarError(f"seeds: expected at least 1, found {seeds}")
-        return [
-            (Place(network, partition, rule), self.recipe.spec(network, partition, rule, seed))
-            for network in self.networks
-            for partition in self.partitions
-            for seed in range(seeds if self.is_random(network, partition) else 1)
-            for rule in (*self.rules, BASELINE)
-        ]
-
-    def is_random(self, network: str, partition: str) -> bool:
-        """Whether another seed gives other curves.
-
-        By class, classes are only dealt out at random where they are fewer than the agents.
-        Flipping labels draws nothing.
-        """
-        agents = network_of(self.recipe.spec(network, partition, BASELINE, 0)).agents
-        drawn = partition != "by_class" or agents > CLASSES[self.recipe.dataset]
-        return drawn or self.recipe.is_random
-
-
-@dataclass(frozen=True)
 class Figure:
     """A figure of the paper that runs are trained for.
 
@@ -137,25 +95,55 @@ class Figure:
         number = self.name.removeprefix("fig").partition("-")[0]
         return f"Figure {number}: {self.heading}"
 
-    def comparisons(self, variant: Variant | None = None) -> tuple[Comparison, ...]:
+    def comparisons(self, variant: Variant | None = None) -> "tuple[Comparison, ...]":
         """What is compared, a comparison for each dataset."""
         variant = variant or Variant()
         instead = self.small if variant.scale == "small" else ()
-        return tuple(
-            Comparison(
-                recipe(
-                    dataset,
-                    variant
-                    if instead or dataset in SCALES[variant.scale]
-                    else replace(variant, scale="paper"),
-                    self.fields,
-                ),
-                self.networks,
-                self.partitions,
-                self.rules,
-            )
-            for dataset in instead or self.datasets
-        )
+        found = []
+        for dataset in instead or self.datasets:
+            has_scale = instead or dataset in SCALES[variant.scale]
+            used = variant if has_scale else replace(variant, scale="paper")
+            found.append(Comparison(self, recipe(dataset, used, self.fields)))
+        return tuple(found)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The rules of a figure, compared on one dataset.
+
+    Attributes:
+        figure: every combination of its networks, partitions and rules is a curve, and so is the
+            baseline on every network and partition.
+        recipe: how models are trained.
+    """
+
+    figure: Figure
+    recipe: Recipe
+
+    def runs(self, seeds: int = 1) -> list[tuple[Place, RunSpec]]:
+        """The runs: network after network, partition after partition.
+
+        Where nothing is drawn at random, there is one run with seed 0, however many the seeds.
+        """
+        if seeds < 1:
+            raise BezoarError(f"seeds: expected at least 1, found {seeds}")
+        return [
+            (Place(network, partition, rule), self.recipe.spec(network, partition, rule, seed))
+            for network in self.figure.networks
+            for partition in self.figure.partitions
+            for seed in range(seeds if self.is_random(network, partition) else 1)
+            for rule in (*self.figure.rules, BASELINE)
+        ]
+
+    def is_random(self, network: str, partition: str) -> bool:
+        """Whether another seed gives other curves.
+
+        By class, samples are dealt out at random only where classes are fewer than the agents.
+        Flipping labels draws nothing.
+        """
+        agents = network_of(self.recipe.spec(network, partition, BASELINE, 0)).agents
+        drawn = partition != "by_class" or agents > CLASSES[self.recipe.dataset]
+        return drawn or self.recipe.is_random
 
 
 _SCENARIOS = {

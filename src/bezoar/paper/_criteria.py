@@ -85,6 +85,11 @@ class Criterion(ABC):
     def heading(self) -> str:
         """What the numbers are."""
 
+    def involves(self, *rules: str) -> bool:
+        """Whether some of these rules are compared."""
+        compared = [value for value in vars(self).values() if isinstance(value, tuple)]
+        return any(rule in several for several in compared for rule in rules)
+
     def resolution(self, curves: Curves) -> float:
         """Margins nearer to zero than this decide nothing."""
         return curves.resolution if self.of_accuracy else POWER
@@ -103,7 +108,8 @@ class Ahead(Criterion):
     """Some rules end more accurate than others.
 
     Every one of ``leaders`` above every one of ``others``, by more than ``by``, which is negative
-    where being near is enough, and by more than ``share`` of the lowest leader's accuracy.
+    where being near is enough, and by more than ``share`` of the lowest leader's accuracy. All but
+    the best ``top − 1`` of the others are enough.
     """
 
     network: str
@@ -112,6 +118,7 @@ class Ahead(Criterion):
     others: tuple[str, ...]
     by: float = 0.0
     share: float = 0.0
+    top: int = 1
 
     form = ".3f"
     of_accuracy = True
@@ -120,29 +127,9 @@ class Ahead(Criterion):
     def judge(self, curves: Curves) -> tuple[Floats, dict[str, Floats]]:
         rules = (*self.leaders, *self.others)
         finals = _stack(curves.finals(self.network, self.partition, rule) for rule in rules)
-        lowest, highest = finals[: len(self.leaders)].min(0), finals[len(self.leaders) :].max(0)
+        lowest = finals[: len(self.leaders)].min(0)
+        highest = np.sort(finals[len(self.leaders) :], axis=0)[-self.top]
         margin = (1 - self.share) * lowest - highest - self.by
-        return margin, dict(zip(_labels(rules), finals, strict=True))
-
-
-@dataclass(frozen=True)
-class Ranks(Criterion):
-    """A rule ends among the best: at most ``top − 1`` of the others end above it."""
-
-    network: str
-    partition: str
-    rule: str
-    others: tuple[str, ...]
-    top: int
-
-    form = ".3f"
-    of_accuracy = True
-    heading = "final accuracy"
-
-    def judge(self, curves: Curves) -> tuple[Floats, dict[str, Floats]]:
-        rules = (self.rule, *self.others)
-        finals = _stack(curves.finals(self.network, self.partition, rule) for rule in rules)
-        margin = finals[0] - np.sort(finals[1:], axis=0)[-self.top]
         return margin, dict(zip(_labels(rules), finals, strict=True))
 
 

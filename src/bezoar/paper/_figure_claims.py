@@ -12,16 +12,7 @@ from bezoar.paper._comparisons import (
     PARTITION_TITLES,
     RULES,
 )
-from bezoar.paper._criteria import (
-    Ahead,
-    Alike,
-    Between,
-    Criterion,
-    Drops,
-    Ranks,
-    Rises,
-    Settles,
-)
+from bezoar.paper._criteria import Ahead, Alike, Between, Criterion, Drops, Rises, Settles
 from bezoar.paper._recipes import PARTITIONS
 from bezoar.report import BASELINE, look
 
@@ -114,7 +105,7 @@ def _ranked(figure: str) -> tuple[tuple[str, Criterion], ...]:
     top = "the weighted mean ends among the top three of the eight rules."
     most = "the weighted mean ends above most robust rules: at least four of the seven."
     return tuple(
-        (f"With {title}, {text}", Ranks(network, "by_class", "weighted_mean", ROBUST, place))
+        (f"With {title}, {text}", Ahead(network, "by_class", MEAN, ROBUST, top=place))
         for text, place in ((top, 3), (most, 4))
         for network, title in cases
     )
@@ -199,7 +190,7 @@ _STATED: dict[str, tuple[tuple[str, Criterion], ...]] = {
         _worse("mild"),
         (
             "By class, the weighted mean ends among the top two of the eight rules.",
-            Ranks("two_castle", "by_class", "weighted_mean", ROBUST, 2),
+            Ahead("two_castle", "by_class", MEAN, ROBUST, top=2),
         ),
         (
             "By class, RFA ends above the weighted mean.",

@@ -80,13 +80,13 @@ def data_text(made: TrainedFigure) -> str:
 
 
 def _panel_title(before: str, part: TrainedComparison) -> Callable[[str, str], str]:
-    networks = part.comparison.networks
+    networks = part.comparison.figure.networks
     return lambda network, partition: f"{before}{networks[network]}, {PARTITION_TITLES[partition]}"
 
 
 def _draw_networks(path: Path, made: TrainedFigure, part: TrainedComparison) -> list[Path]:
-    networks, recipe = part.comparison.networks, part.recipe
-    partition = PARTITION_TITLES[part.comparison.partitions[0]]
+    networks, recipe = part.comparison.figure.networks, part.recipe
+    partition = PARTITION_TITLES[part.comparison.figure.partitions[0]]
     heading = f"{DATASET_TITLES[recipe.dataset]} {partition}; {made.figure.poison}"
     panels = part.panels(lambda network, _: networks[network])
     metrics = tuple(map(recipe.metric, made.figure.metrics))
@@ -94,14 +94,14 @@ def _draw_networks(path: Path, made: TrainedFigure, part: TrainedComparison) -> 
 
 
 def _draw_partitions(path: Path, made: TrainedFigure, part: TrainedComparison) -> list[Path]:
-    [network] = part.comparison.networks.values()
+    [network] = part.comparison.figure.networks.values()
     panels = part.panels(lambda _, partition: PARTITION_TITLES[partition])
     metrics = tuple(map(part.recipe.metric, made.figure.metrics))
     return partitions_figure(path, network, panels, metrics, note(part))
 
 
 def _draw_gradients(path: Path, made: TrainedFigure, part: TrainedComparison) -> list[Path]:
-    [network] = part.comparison.networks.values()
+    [network] = part.comparison.figure.networks.values()
     # The baseline has nobody whose gradient could disturb.
     panels = part.panels(lambda _, partition: PARTITION_TITLES[partition], baseline=False)
     told = "; ".join(filter(None, (*made.named(part), note(part))))
@@ -129,7 +129,7 @@ def _tables(made: TrainedFigure, part: TrainedComparison) -> list[Table]:
     if made.figure.layout == "partitions" and measured:
         shown[f"{before}Test accuracy of single agents {after}: mean / worst"] = agents
     panels = part.panels(
-        lambda n, p: of.networks[n] if len(of.networks) > 1 else PARTITION_TITLES[p],
+        lambda n, p: of.figure.networks[n] if len(of.figure.networks) > 1 else PARTITION_TITLES[p],
         made.figure.layout != "gradients",
     )
     return [ends_table(title, panels, metrics) for title, metrics in shown.items()]

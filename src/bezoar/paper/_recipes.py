@@ -213,7 +213,8 @@ def recipe(dataset: str, variant: Variant, own: Fields | None = None) -> Recipe:
     if authors:
         fields |= AUTHORS[dataset]
     scaled = SCALES[variant.scale].get(dataset, {})
-    length = fields["iterations"] if variant.scale == "quick" else (fields | scaled)["iterations"]
+    # What is quick is too short on purpose.
+    length = (fields if variant.scale == "quick" else {**fields, **scaled})["iterations"]
     fields |= scaled
     fields["iterations"] = variant.iterations or fields["iterations"]
     if authors and fields.get("metrics") is not None:

@@ -3,7 +3,7 @@
 from bezoar.experiments import network_of
 from bezoar.paper._comparisons import PARTITION_TITLES, Place
 from bezoar.paper._recipes import DATASET_TITLES, Recipe
-from bezoar.paper._trained import TrainedComparison, TrainedFigure
+from bezoar.paper._trained import TrainedComparison, TrainedFigure, shown_variant
 from bezoar.report import BASELINE, look
 
 #: The rule whose run stands for all in Figure 4; the paper does not say which it took.
@@ -82,10 +82,9 @@ def note(part: TrainedComparison) -> str:
 
 def title(made: TrainedFigure) -> str:
     """A figure's title with its variant."""
-    variants = [part.recipe.variant for part in made.parts]
-    scale = [f"{v.scale} scale" for v in variants if v.scale != "paper"][:1]
-    authors = ["the authors' settings"] if made.variant.setting == "authors" else []
-    told = ", ".join([*scale, *authors])
+    words = {"scale": "{} scale", "setting": "the {}' settings"}
+    shown = shown_variant(made.figure, made.variant)
+    told = ", ".join(words[name].format(value) for name, value in shown.items())
     return made.figure.title + (f" ({told})" if told else "")
 
 
@@ -105,8 +104,10 @@ def caption(made: TrainedFigure) -> str:
 
 def _seeds(part: TrainedComparison) -> str:
     of = part.comparison
-    fixed = [p for p in of.partitions if not any(of.is_random(n, p) for n in of.networks)]
-    if len(fixed) == len(of.partitions):
+    fixed = [
+        p for p in of.figure.partitions if not any(of.is_random(n, p) for n in of.figure.networks)
+    ]
+    if len(fixed) == len(of.figure.partitions):
         return "Nothing here is random: every seed gives these curves."
     drawn = "The start, the batches and the" if of.recipe.is_random else "The"
     text = f"{drawn} partitions are those of seed 0."
@@ -131,7 +132,7 @@ def _single_agents(part: TrainedComparison) -> str:
     )
     if not measured:
         return f"{text}, which was not measured."
-    partition = part.comparison.partitions[-1]
+    partition = part.comparison.figure.partitions[-1]
     ends = _ends(part, place.network, partition, "accuracy_worst")
     return (
         f"{text}: {PARTITION_TITLES[partition]}, the worst agent's own model ends {ends}. The data "
@@ -143,8 +144,8 @@ def alternative(made: TrainedFigure, part: TrainedComparison) -> str:
     """A picture in words, with the numbers that its curves end at."""
     of = part.comparison
     sentences = [_LAYOUTS[made.figure.layout], *(f"{name}." for name in made.named(part))]
-    for network, network_title in of.networks.items():
-        for partition in of.partitions:
+    for network, network_title in of.figure.networks.items():
+        for partition in of.figure.partitions:
             parts = []
             for metric in map(of.recipe.metric, made.figure.metrics):
                 ends = _ends(part, network, partition, metric)
@@ -164,7 +165,7 @@ def _ends(part: TrainedComparison, network: str, partition: str, metric: str) ->
     """The lowest and the highest last value of a metric, with their rules."""
     ends = {
         look(rule).label: _final(part, Place(network, partition, rule), metric)
-        for rule in part.comparison.rules
+        for rule in part.comparison.figure.rules
     }
     low, high = min(ends, key=ends.__getitem__), max(ends, key=ends.__getitem__)
     form = ".3f" if metric.startswith("accuracy") else ".2g"

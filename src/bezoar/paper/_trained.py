@@ -39,7 +39,11 @@ class TrainedComparison:
         found: dict[Place, list[StoredRun]] = {}
         for (place, _), run in zip(self.specs, self.runs, strict=True):
             found.setdefault(place, []).append(run)
-        curves = {place: Curve(place.rule, tuple(runs)) for place, runs in found.items()}
+        curves = {
+            place: Curve(rule, tuple(runs), options)
+            for place, runs in found.items()
+            for rule, _, options in [place.rule.partition(":")]
+        }
         names = {name: self.recipe.metric(name) for name in ("accuracy", "consensus_error")}
         return Curves(curves, names, len(self.dataset.test))
 
@@ -57,12 +61,12 @@ class TrainedComparison:
                 title(network, partition),
                 tuple(
                     self.curves.by_place[Place(network, partition, rule)]
-                    for rule in (*of.rules, *([BASELINE] if baseline else []))
+                    for rule in (*of.figure.rules, *([BASELINE] if baseline else []))
                 ),
                 networks[network],
             )
-            for network in of.networks
-            for partition in of.partitions
+            for network in of.figure.networks
+            for partition in of.figure.partitions
         ]
 
     @property
@@ -116,7 +120,15 @@ class TrainedFigure:
 
 def variant_name(figure: Figure, variant: Variant) -> str:
     """What a variant of a figure is called, as ``fig3-small-authors``."""
-    recipes = [comparison.recipe.variant for comparison in figure.comparisons(variant)]
-    scales = [recipe.scale for recipe in recipes if recipe.scale != "paper"]
-    setting = [variant.setting] if variant.setting != "paper" else []
-    return "-".join([figure.name, *scales[:1], *setting])
+    return "-".join([figure.name, *shown_variant(figure, variant).values()])
+
+
+def shown_variant(figure: Figure, variant: Variant) -> dict[str, str]:
+    """The scale and the setting of a figure, where they make it another than the paper's."""
+    used = [comparison.recipe.variant for comparison in figure.comparisons(variant)]
+    several: dict[str, list[str]] = {
+        "scale": [each.scale for each in used],
+        "setting": [each.setting for each in used],
+    }
+    others = {name: [v for v in values if v != "paper"] for name, values in several.items()}
+    return {name: values[0] for name, values in others.items() if values}
