@@ -9,7 +9,7 @@ from benchmarks._measure import Result, Row, interleaved, milliseconds, mover, r
 from benchmarks._settings import best_products, mnist_engine, paper_runs, stepper
 from bezoar import aggregators, attacks
 from bezoar.experiments import network_of
-from bezoar.paper import SETTINGS
+from bezoar.paper import FIGURES
 from bezoar.training import METRICS, Engine, Run, State, Workers
 
 SAMPLES = 60_000
@@ -72,7 +72,7 @@ def demo() -> Result:
                 aggregators.create(spec.aggregator.name, **spec.aggregator.options),
                 attacks.create(spec.attack.name),
             )
-            for _, spec in SETTINGS["fig1"].runs()
+            for _, spec in FIGURES["fig1"].comparisons()[0].runs()
         ]
         engine = mnist_engine(runs, workers)
         parts = _halves(engine)

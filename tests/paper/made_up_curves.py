@@ -4,14 +4,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bezoar.paper import SETTINGS
+from bezoar.data import Dataset
+from bezoar.paper import FIGURES, Curves, TrainedComparison, TrainedFigure, Variant
 from bezoar.report import Curve
 
 METRICS = (
     "accuracy",
     "accuracy_mean",
     "accuracy_worst",
+    "accuracy_all",
     "consensus_error",
+    "variance_norm",
     "heterogeneity",
     "disturbance",
     "poison_share",
@@ -45,6 +48,24 @@ def constant(value, points=6):
 def curves(figure, make, seeds=1):
     """The curves of a figure, their runs made by ``make(place, seed)``."""
     found = {}
-    for place, spec in SETTINGS[figure].runs(seeds):
+    for place, spec in FIGURES[figure].comparisons()[0].runs(seeds):
         found.setdefault(place, []).append(make(place, spec.seed))
-    return {place: Curve(place.rule, tuple(runs)) for place, runs in found.items()}
+    return Curves({place: Curve(place.rule, tuple(runs)) for place, runs in found.items()})
+
+
+def dataset(tests=10_000, note=""):
+    """A dataset of which nothing but its tests and its note is asked."""
+    labels = np.arange(2)
+    test = np.zeros((tests, 1)), np.zeros(tests, dtype=np.int64)
+    return Dataset("made_up", np.zeros((2, 1)), labels, *test, classes=2, note=note)
+
+
+def trained(figure, variant=None, seeds=1, make=None, data=None):
+    """A figure whose runs are made by ``make(place, spec)``."""
+    variant = variant or Variant()
+    parts = [
+        TrainedComparison(part, runs, [make(*run) for run in runs], data or dataset())
+        for part in figure.comparisons(variant)
+        for runs in [part.runs(seeds)]
+    ]
+    return TrainedFigure(figure, variant, parts, f"bezoar reproduce {figure.name}")

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_up_curves import METRICS, constant, curves
 
-from bezoar.paper import CLAIMS, SETTINGS, Claim, Place, judge, verdict
+from bezoar.paper import CLAIMS, FIGURES, Claim, Curves, Place, judge, verdict
 from bezoar.paper._criteria import Ahead, Alike, Between, Drops, Rises, Settles
 from bezoar.report import Curve
 
@@ -17,7 +17,8 @@ MARGINS = st.lists(st.floats(-1, 1), min_size=1, max_size=6)
 
 def seen(runs):
     """Curves of one seed each, from finals or values by place."""
-    return {Place(*place): Curve(place[2], (constant(value),)) for place, value in runs.items()}
+    made = {Place(*place): Curve(place[2], (constant(value),)) for place, value in runs.items()}
+    return Curves(made)
 
 
 def margin_of(criterion, runs):
@@ -87,6 +88,15 @@ def test_ahead_is_the_lowest_leader_over_the_highest_other():
     assert margin_of(near, runs) == pytest.approx(0.05)
 
 
+def test_ahead_may_be_by_a_share_of_the_leader_or_of_all_but_the_best():
+    runs = {("fan", "iid", "ios"): 0.8, ("fan", "iid", "faba"): 0.9, ("fan", "iid", "rfa"): 0.5}
+    by_share = Ahead("fan", "iid", ("ios",), ("rfa",), share=0.25)
+    assert margin_of(by_share, runs) == pytest.approx(0.1)
+    ranked = Ahead("fan", "iid", ("ios",), ("faba", "rfa"))
+    assert margin_of(ranked, runs) == pytest.approx(-0.1)
+    assert margin_of(dataclasses.replace(ranked, top=2), runs) == pytest.approx(0.3)
+
+
 def test_ahead_looks_at_the_end_alone():
     rising = {"accuracy": np.linspace(0, 0.9, 6)}
     runs = {("fan", "iid", "ios"): rising, ("fan", "iid", "rfa"): {"accuracy": 0.5}}
@@ -101,6 +111,8 @@ def test_drops_count_the_rules_that_lose_enough():
     assert margin_of(criterion, runs) == pytest.approx(-0.05)  # all must: the one that gained
     two = dataclasses.replace(criterion, least=2, by=0.02)
     assert margin_of(two, runs) == pytest.approx(0.08)
+    one = dataclasses.replace(criterion, least=1, share=0.25)  # 0.3 lost of 0.9, a third
+    assert margin_of(one, runs) == pytest.approx(0.075)
     assert numbers_of(criterion, runs) == pytest.approx({"IOS": -0.3, "FABA": -0.1, "RFA": 0.05})
 
 
@@ -167,12 +179,25 @@ def test_not_a_number_decides_nothing(claim):
 
 
 def test_every_figure_has_claims_and_they_are_told_apart():
-    assert set(Counter(claim.figure for claim in CLAIMS)) == set(SETTINGS)
+    assert set(Counter(claim.figure for claim in CLAIMS)) == set(FIGURES)
     assert len({(claim.figure, claim.text) for claim in CLAIMS}) == len(CLAIMS)
     for claim in CLAIMS:
         assert claim.text.endswith(".")
-        assert claim.criterion.resolution > 0
-        assert claim.paper.startswith("Section ")
+        assert claim.paper.startswith(("Section ", "Supplement"))
+
+
+@pytest.mark.parametrize(
+    ("accuracy", "tests", "resolution"),
+    [(0.9, 10_000, 0.01), (0.5, 10_000, 0.01), (0.1, 1000, 0.018974), (math.nan, 2500, 0.02)],
+)
+def test_accuracies_are_resolved_to_two_standard_errors(accuracy, tests, resolution):
+    """Of the highest, or of 0.5: a model that is right half of the time is the least certain."""
+    ends = {("fan", "iid", "ios"): accuracy, ("fan", "iid", "rfa"): accuracy / 3}
+    made = dataclasses.replace(seen(ends), tests=tests)
+    criterion = Ahead("fan", "iid", ("ios",), ("rfa",))
+    assert criterion.resolution(made) == pytest.approx(resolution, rel=1e-4)
+    sizes = Between("fan", "iid", ("ios",), "consensus_error", 1e-6, 1e-4)
+    assert sizes.resolution(made) == 0.05
 
 
 def random_finals(rng, places):
@@ -203,14 +228,16 @@ def between(one, other, share):
 def test_every_claim_can_come_out_all_three_ways(claim):
     """Otherwise it would claim nothing: search for runs that support it, and that refute it."""
     rng = np.random.default_rng(0)
-    places = [place for place, _ in SETTINGS[claim.figure].runs()]
+    places = [place for place, _ in FIGURES[claim.figure].comparisons()[0].runs()]
     growth = rng.uniform(0.2, 3, (1000, 6))
 
     def judged(finals, shape):
         # Every curve has its final at the end; before that it is made larger or smaller.
         factor = np.where(np.arange(6) < 5, shape, 1)
         runs = {p: constant({m: finals[p][m] * factor for m in METRICS}) for p in places}
-        return judge(claim, {place: Curve(place.rule, (run,)) for place, run in runs.items()})
+        return judge(
+            claim, Curves({place: Curve(place.rule, (run,)) for place, run in runs.items()})
+        )
 
     found = {}
     for shape in growth:
@@ -255,14 +282,43 @@ def test_where_nothing_is_random_one_seed_stands_for_all():
 def test_a_missing_run_is_named_and_decides_nothing():
     claim = Claim("fig7", "IOS leads.", Ahead("fan", "iid", ("ios",), ("faba",)))
     made = curves("fig7", lambda place, seed: constant(0.5))
-    judged = judge(claim, {place: made[place] for place in made if place.rule != "faba"})
+    kept = {place: curve for place, curve in made.by_place.items() if place.rule != "faba"}
+    judged = judge(claim, Curves(kept))
     assert judged.verdict == "undecided"
     assert judged.measured == "Not judged: the run of faba on fan (iid) is missing."
-    assert judge(claim, {}).verdict == "undecided"
+    assert judge(claim, Curves({})).verdict == "undecided"
 
 
-def test_a_shortened_run_is_said_to_be_one():
-    made = curves("fig1", lambda place, seed: constant(0.5))
-    for claim in (claim for claim in CLAIMS if claim.figure == "fig1"):
-        assert judge(claim, made, 500).text == claim.text
-        assert judge(claim, made, 40).text.endswith("; judged after 40 of 500 iterations.")
+def test_a_claim_says_how_it_was_judged_and_short_runs_decide_nothing():
+    claim = Claim("fig7", "IOS leads.", Ahead("fan", "iid", ("ios",), ("faba",)))
+    made = curves("fig7", lambda place, seed: constant(0.9 if place.rule == "ios" else 0.5))
+    assert judge(claim, made).text == "IOS leads."
+    assert judge(claim, made).verdict == "holds"
+    told = judge(claim, made, ["at small scale", "on MNIST"])
+    assert (told.text, told.verdict) == ("IOS leads; judged at small scale, on MNIST.", "holds")
+    short = judge(claim, made, ["after 40 instead of 500 iterations"], too_short=True)
+    assert short.verdict == "undecided"
+    assert short.margins == judge(claim, made).margins
+
+
+def test_claims_are_judged_on_the_metrics_that_stand_for_the_papers():
+    values = {"accuracy": 0.5, "accuracy_all": 0.9}
+    ends = {
+        ("fan", "iid", "ios"): values,
+        ("fan", "iid", "rfa"): {"accuracy": 0.5, "accuracy_all": 0},
+    }
+    criterion = Ahead("fan", "iid", ("ios",), ("rfa",))
+    assert margin_of(criterion, ends) == 0
+    [margin], _ = criterion.judge(
+        dataclasses.replace(seen(ends), metrics={"accuracy": "accuracy_all"})
+    )
+    assert margin == pytest.approx(0.9)
+
+
+def test_which_claims_involve_a_rule():
+    involved = [c for c in CLAIMS if c.figure == "fig5" and c.criterion.involves("clipped_gossip")]
+    assert [claim.text[:16] for claim in involved] == [
+        "I.i.d., every ru",
+        "Mild, every rule",
+        "By class, the we",
+    ]

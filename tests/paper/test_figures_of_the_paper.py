@@ -8,37 +8,39 @@ from itertools import combinations
 import matplotlib as mpl
 import numpy as np
 import pytest
-from made_up_curves import METRICS, MadeUp
+from made_up_curves import METRICS, MadeUp, dataset, trained
 from matplotlib import pyplot as plt
 
 from bezoar import networks, paper, report
-from bezoar.paper import SETTINGS, Place
+from bezoar.paper import FIGURES, THRESHOLD_STUDY, Place, Variant
 from bezoar.paper._figure_pages import data_text
 from bezoar.paper._figures import partitions_figure
 from bezoar.paper._texts import alternative, caption
+from bezoar.paper._threshold_study import THRESHOLDS
 from bezoar.report import Curve, Page, Panel, _figures
 
-LABELS = [report.look(rule).label for rule in SETTINGS["fig2"].rules] + ["Baseline"]
-ALL = list(SETTINGS)
+LABELS = [report.look(rule).label for rule in FIGURES["fig2"].rules] + ["Baseline"]
+ALL = list(FIGURES)
+QUICK, SMALL = Variant(scale="quick"), Variant(scale="small")
+CUT = "cut down: 200 of 500 training and 40 of 100 test images a class"
 
 
 def made_up(place, spec):
     """A run with values that depend on what it is, so that none can stand for another."""
     rng = np.random.default_rng(zlib.crc32(repr((place, spec.seed)).encode()))
     count = 1 + spec.iterations // spec.every
-    metrics = {name: rng.uniform(0.01, 1, count) for name in METRICS}
+    metrics = {n: rng.uniform(0.01, 1, count) for n in METRICS if n in (spec.metrics or METRICS)}
     metrics["consensus_error"][0] = 0  # all start at the same place
     metrics["poison_share"][0] = np.nan  # there was no exchange yet
-    if place.rule == "baseline":
+    if place.rule == "baseline" and "disturbance" in metrics:
         metrics["disturbance"][:] = np.nan
     return MadeUp(np.arange(count) * spec.every, metrics, f"{rng.integers(2**60):032x}")
 
 
-def reproduced(name, seeds=1, quick=True, iterations=None):
-    setting = SETTINGS[name].shortened(quick, iterations)
-    specs = setting.runs(seeds)
-    runs = [made_up(place, spec) for place, spec in specs]
-    return paper.TrainedFigure(name, setting, specs, runs, f"bezoar reproduce {name}")
+def reproduced(name, seeds=1, variant=QUICK, note=""):
+    """A figure with made-up runs."""
+    data = dataset(note=note)
+    return trained(FIGURES[name], variant, seeds, make=made_up, data=data)
 
 
 @pytest.fixture
@@ -135,19 +137,21 @@ def test_a_column_a_partition_with_accuracy_above_and_consensus_error_below(draw
 def test_curves_are_those_of_the_runs(drawn, tmp_path):
     made = reproduced("fig7")
     paper.write_figure(tmp_path, made)
+    [part] = made.parts
     for place, axes in enumerate(drawn[0]["axes"][1:4]):
-        for line, run in zip(axes["lines"], made.runs[9 * place : 9 * place + 9], strict=True):
+        for line, run in zip(axes["lines"], part.runs[9 * place : 9 * place + 9], strict=True):
             assert np.array_equal(line, run["accuracy"])
 
 
 def test_several_seeds_are_drawn_as_mean_and_range(drawn, tmp_path):
     made = reproduced("fig2", seeds=3)
+    [part] = made.parts
     paper.write_figure(tmp_path, made)
     assert [axes["bands"] for axes in drawn[0]["axes"]] == [0, 9, 9, 0] * 2
     first = [
         run
-        for run, (place, _) in zip(made.runs, made.specs, strict=True)
-        if place == made.specs[0][0]
+        for run, (place, _) in zip(part.runs, part.specs, strict=True)
+        if place == part.specs[0][0]
     ]
     assert len(first) == 3
     expected = np.mean([run["accuracy"] for run in first], axis=0)
@@ -172,7 +176,8 @@ def test_figure_1_has_a_row_a_network(drawn, tmp_path):
 
 @pytest.mark.parametrize("seeds", [1, 2])
 def test_figure_4_shows_one_rule_and_the_range_of_all(drawn, tmp_path, seeds):
-    made = reproduced("fig4", seeds)
+    made = reproduced("fig4-mnist", seeds)
+    [part] = made.parts
     paper.write_figure(tmp_path, made)
     plots = drawn[0]["axes"][1:]
     assert [axes["title"] for axes in plots] == ["i.i.d.", "mild non-i.i.d.", "by class"]
@@ -180,14 +185,16 @@ def test_figure_4_shows_one_rule_and_the_range_of_all(drawn, tmp_path, seeds):
         assert (axes["yscale"], len(axes["lines"]), len(axes["ranges"])) == ("log", 2, 2)
         runs = [
             run
-            for place, curve in made.curves.items()
+            for place, curve in part.curves.by_place.items()
             for run in curve.runs
             if place.partition == partition and place.rule != "baseline"
         ]
         for metric, line, (low, high) in zip(
             ("heterogeneity", "disturbance"), axes["lines"], axes["ranges"], strict=True
         ):
-            mean = made.curves[Place("two_castle", partition, "weighted_mean")].mean(metric)
+            mean = part.curves.by_place[Place("two_castle", partition, "weighted_mean")].mean(
+                metric
+            )
             assert np.allclose(line, mean)
             assert low == pytest.approx(np.min([run[metric] for run in runs]))
             assert high == pytest.approx(np.max([run[metric] for run in runs]))
@@ -206,23 +213,31 @@ def test_figure_10_draws_the_three_networks(drawn, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "quick"), [*((name, True) for name in ALL), ("fig2", False), ("fig10", False)]
+    ("name", "variant"),
+    [
+        *((name, QUICK) for name in ALL),
+        *(("fig2", Variant()), ("fig10", None), ("fig3", SMALL), ("fig12", SMALL)),
+        ("threshold", QUICK),
+    ],
 )
-def test_no_texts_overlap_and_none_is_cut_off(drawn, tmp_path, name, quick):
+def test_no_texts_overlap_and_none_is_cut_off(drawn, tmp_path, name, variant):
     if name == "fig10":
         paper.write_figure_10(tmp_path / "fig10", "")
+    elif name == "threshold":
+        paper.write_thresholds(tmp_path, trained(THRESHOLD_STUDY, variant, make=made_up))
     else:
-        paper.write_figure(tmp_path, reproduced(name, quick=quick))
-    [figure] = drawn
-    assert len(figure["boxes"]) > 3
-    for (text, box), (other, against) in combinations(figure["boxes"], 2):
-        assert not box.overlaps(against), (text, other)
-    frame = figure["frame"]
-    for text, box in figure["boxes"]:
-        assert frame.x0 <= box.x0, text
-        assert box.x1 <= frame.x1, text
-        assert frame.y0 <= box.y0, text
-        assert box.y1 <= frame.y1, text
+        paper.write_figure(tmp_path, reproduced(name, variant=variant, note=CUT))
+    assert len(drawn) == (2 if name == "fig4" else 1)  # a picture for each dataset
+    for figure in drawn:
+        assert len(figure["boxes"]) > 3
+        for (text, box), (other, against) in combinations(figure["boxes"], 2):
+            assert not box.overlaps(against), (text, other)
+        frame = figure["frame"]
+        for text, box in figure["boxes"]:
+            assert frame.x0 <= box.x0, text
+            assert box.x1 <= frame.x1, text
+            assert frame.y0 <= box.y0, text
+            assert box.y1 <= frame.y1, text
 
 
 def test_a_shortened_figure_says_so_everywhere(drawn, tmp_path):
@@ -231,15 +246,85 @@ def test_a_shortened_figure_says_so_everywhere(drawn, tmp_path):
     assert drawn[0]["title"].startswith(told)
     assert told in summary.caption
     assert told in summary.images[0].alt
-    assert all("after 40 of 1,000 iterations" in claim.text for claim in summary.claims)
-    full = paper.write_figure(tmp_path, reproduced("fig2", quick=False))
+    assert all("after 40 instead of 1,000 iterations" in claim.text for claim in summary.claims)
+    assert {claim.verdict for claim in summary.claims} == {"undecided"}
+    full = paper.write_figure(tmp_path, reproduced("fig2", variant=Variant()))
     assert drawn[1]["title"] == ""
     assert "instead" not in full.model_dump_json()
+    assert {claim.verdict for claim in full.claims} != {"undecided"}
 
 
-@pytest.mark.parametrize("name", ["fig1", "fig2", "fig4"])
+def test_the_small_scale_is_said_everywhere(drawn, tmp_path):
+    made = reproduced("fig3", variant=SMALL, note=CUT)
+    page = paper.write_figure(tmp_path, made)
+    width = "ResNet18 of width 16"
+    told = " ".join(drawn[0]["title"].split())
+    assert told.startswith("small scale, not the paper's: ResNet18 of width 16")
+    for text in (told, page.caption, page.images[0].alt):
+        assert width in text
+        assert "small scale" in text
+        assert CUT in text
+    assert page.title == "Figure 3: CIFAR-100 on the two-castle network (small scale)"
+    assert all("judged at small scale, on fewer images" in claim.text for claim in page.claims)
+    rows = list(csv.DictReader(io.StringIO(data_text(made))))
+    assert {row["scale"] for row in rows} == {"small"}
+    assert {image.file for image in page.images} == {"fig3-small.png", "fig3-small.pdf"}
+    assert page.name == "fig3-small"
+
+
+def test_what_is_learned_instead_is_said(drawn, tmp_path):
+    page = paper.write_figure(tmp_path, reproduced("fig12", variant=SMALL))
+    assert "MNIST by class" in drawn[0]["title"]
+    assert all("judged on MNIST, at small scale" in claim.text for claim in page.claims)
+    assert "Softmax regression on MNIST" in page.caption
+    assert [axes["title"] for axes in drawn[0]["axes"][::3]] == ["R = 9", "R = 8", "R = 7"]
+
+
+def test_figure_4_has_a_picture_and_claims_for_each_dataset(drawn, tmp_path):
+    made = reproduced("fig4")
+    page = paper.write_figure(tmp_path, made)
+    files = [f"fig4-quick-{name}.{end}" for name in ("mnist", "cifar100") for end in ("png", "pdf")]
+    assert [image.file for image in page.images] == files
+    assert [figure["title"].split(";")[0] for figure in drawn] == ["MNIST", "CIFAR-100"]
+    texts = [claim.text for claim in page.claims]
+    assert ["on MNIST" in text for text in texts] == [True] * 4 + [False] * 4
+    assert all("on CIFAR-100" in text for text in texts[4:])
+    assert len({panel.title for panel in page.panels}) == 6
+
+
+@pytest.mark.parametrize("scale", ["paper", "quick"])
+def test_thresholds_are_drawn_told_and_judged(drawn, tmp_path, scale):
+    made = trained(THRESHOLD_STUDY, Variant(scale), make=made_up)
+    page = paper.write_thresholds(tmp_path, made)
+    study = made.parts[0]
+
+    def final(network, rule):
+        return study.curves.finals(network, "by_class", rule)[0]
+
+    for axes, network in zip(drawn[0]["axes"], ("two_castle", "line", "fan"), strict=True):
+        rules = ("centered_clipping", "clipped_gossip")
+        for rule, line in zip(rules, axes["lines"], strict=False):
+            ends = [final(network, f"{rule}:threshold={t}") for t in THRESHOLDS]
+            assert line.tolist() == ends
+        mean, baseline = axes["lines"][2:]
+        assert set(mean) == {final(network, "weighted_mean")}
+        assert set(baseline) == {final(network, "baseline")}
+    assert drawn[0]["legend"] == ["CC", "CG", "WeiMean", "Baseline"]
+    [table] = page.tables
+    assert len(table.rows) == 2 + 2 * len(THRESHOLDS)
+    low = min(final("fan", f"clipped_gossip:threshold={t}") for t in THRESHOLDS)
+    assert f"CG between {low:.3f} (at " in page.caption
+    assert len(page.claims) == 14
+    assert all("with the clipping threshold 0.03" in claim.text for claim in page.claims)
+    assert (page.name, page.title) == (
+        "threshold" if scale == "paper" else "threshold-quick",
+        "The clipping threshold of CC and CG",
+    )
+
+
+@pytest.mark.parametrize("name", ["fig1", "fig2", "fig4-mnist"])
 def test_a_figure_is_a_folder_of_files_and_a_summary(tmp_path, name):
-    made = reproduced(name, seeds=2)
+    made = reproduced(name, seeds=2, variant=Variant(iterations=40))
     folder = tmp_path / name
     summary = paper.write_figure(folder, made)
     files = {f"{name}.png", f"{name}.pdf", f"{name}.csv", "summary.json"}
@@ -251,9 +336,9 @@ def test_a_figure_is_a_folder_of_files_and_a_summary(tmp_path, name):
     assert pdf.startswith(b"%PDF-")
     assert pdf.rstrip().endswith(b"%%EOF")
     # Of no store, all are missing.
-    assert set(Page.load(folder).missing) == {run.key for run in made.runs}
+    assert set(Page.load(folder).missing) == {run.key for run in made.parts[0].runs}
     assert plt.get_fignums() == []
-    if name == "fig4":  # the same runs give the same bytes
+    if name == "fig4-mnist":  # the same runs give the same bytes
         paper.write_figure(tmp_path / "again", made)
         for path in folder.iterdir():
             assert path.read_bytes() == (tmp_path / "again" / path.name).read_bytes(), path.name
@@ -261,18 +346,21 @@ def test_a_figure_is_a_folder_of_files_and_a_summary(tmp_path, name):
 
 def test_the_data_is_every_run_to_the_last_digit():
     made = reproduced("fig2", seeds=2)
+    [part] = made.parts
     rows = list(csv.DictReader(io.StringIO(data_text(made))))
     assert list(rows[0]) == [
-        "figure", "network", "partition", "rule", "seed", "iteration", *METRICS,
+        "figure", "scale", "setting", "dataset", "network", "partition", "rule", "seed",
+        "iteration", *METRICS,
     ]  # fmt: skip
     points = [
         (where, spec, iteration, point, run)
-        for (where, spec), run in zip(made.specs, made.runs, strict=True)
+        for (where, spec), run in zip(part.specs, part.runs, strict=True)
         for point, iteration in enumerate(run.iterations)
     ]
     assert len(rows) == len(points) == 11 * (2 * 2 + 1) * 9
     for row, (where, spec, iteration, point, run) in zip(rows, points, strict=True):
-        assert (row["figure"], row["network"]) == ("fig2", "two_castle")
+        assert (row["figure"], row["dataset"], row["network"]) == ("fig2", "mnist", "two_castle")
+        assert (row["scale"], row["setting"]) == ("quick", "paper")
         assert row["partition"] == str(spec.partition)
         assert (row["rule"], row["seed"]) == (where.rule, str(spec.seed))
         assert row["iteration"] == str(iteration)
@@ -286,10 +374,11 @@ def test_tables_tell_where_the_curves_end(drawn, tmp_path):
     accuracy, consensus, single = paper.write_figure(tmp_path, made).tables
     assert accuracy.columns == ("rule", "i.i.d.", "mild non-i.i.d.", "by class")
     assert [row[0] for row in accuracy.rows] == LABELS
-    curve = made.curves[made.specs[0][0]]
+    found = made.parts[0].curves.by_place
+    curve = found[made.parts[0].specs[0][0]]
     low, high = (f"{limit[-1]:.4f}" for limit in curve.limits("accuracy"))
     assert accuracy.rows[0][1] == f"{curve.mean('accuracy')[-1]:.4f} ({low}…{high})"
-    [by_class] = made.curves["line", "by_class", "faba"].runs
+    [by_class] = found["line", "by_class", "faba"].runs
     assert accuracy.rows[2][3] == f"{by_class['accuracy'][-1]:.4f}"
     assert single.rows[2][3] == (
         f"{by_class['accuracy_mean'][-1]:.4f} / {by_class['accuracy_worst'][-1]:.4f}"
@@ -299,8 +388,7 @@ def test_tables_tell_where_the_curves_end(drawn, tmp_path):
 
 def test_captions_tell_of_seeds_and_of_single_agents(tmp_path):
     def told(name, seeds):
-        made = reproduced(name, seeds)
-        return caption(name, made.setting, made.curves)
+        return caption(reproduced(name, seeds))
 
     assert "Nothing here is random" in told("fig1", 3)
     assert "The partitions are those of seed 0." in told("fig2", 1)
@@ -311,25 +399,28 @@ def test_captions_tell_of_seeds_and_of_single_agents(tmp_path):
         told("fig5", 1)
     )
     assert "single agents" not in told("fig7", 1)
+    assert "which was not measured" in told("fig6", 1)  # it would take longer than training
+    assert "The start, the batches and the partitions are those of seed 0." in told("fig3", 1)
 
 
 @pytest.mark.parametrize("name", ALL)
 def test_alternatives_have_the_numbers(name):
     made = reproduced(name)
-    text = alternative(name, made.setting, made.curves)
-    metric = "heterogeneity" if name == "fig4" else "accuracy"
-    form = ".2g" if name == "fig4" else ".3f"
-    rules = made.setting.rules
-    for network in made.setting.networks:
-        for partition in made.setting.partitions:
-            ends = [made.curves[network, partition, rule].mean(metric)[-1] for rule in rules]
-            assert f"between {min(ends):{form}} (" in text
-            assert f"and {max(ends):{form}} (" in text
-    assert 100 < len(text) < 1200
+    metric, form = ("heterogeneity", ".2g") if "fig4" in name else ("accuracy", ".3f")
+    figure = made.figure
+    for part in made.parts:
+        text = alternative(made, part)
+        for network in figure.networks:
+            for partition in figure.partitions:
+                where = (network, partition)
+                ends = [part.curves.finals(*where, rule, metric)[0] for rule in figure.rules]
+                assert f"between {min(ends):{form}} (" in text
+                assert f"and {max(ends):{form}} (" in text
+        assert 100 < len(text) < 1400
 
 
 def test_a_rules_look_is_the_same_in_every_figure(drawn, tmp_path):
-    place, spec = SETTINGS["fig2"].runs()[0]
+    place, spec = FIGURES["fig2"].comparisons()[0].runs()[0]
     panels = [Panel("x", (Curve("ios", (made_up(place, spec),)),), networks.fan())]
     partitions_figure(tmp_path / "a", "Fan", panels)
     report.panels_figure(tmp_path / "b.png", panels)

@@ -118,11 +118,13 @@ class Loop:
             "accuracy": accuracy(average),
             "accuracy_mean": np.mean(own),
             "accuracy_worst": min(own),
+            "accuracy_all": accuracy(sum(self.models) / len(self.models)),
             "test_loss": cross_entropy(average, x, y),
             "training_loss": np.mean(
                 [cross_entropy(average, self.x[w], self.y[w]) for w in regular]
             ),
             "consensus_error": max(((self.models[w] - average) ** 2).sum() for w in regular),
+            "variance_norm": np.linalg.norm(np.var([self.models[w] for w in regular], axis=0)),
             "gradient_norm": (whole**2).sum(),
             "heterogeneity": max(apart[w] for w in regular),
             "disturbance": max((apart[w] for w in poisoned), default=np.nan),

@@ -116,19 +116,35 @@ def reproduce(
     figures: Annotated[
         list[str],
         typer.Argument(
-            help="fig1, fig2, fig4, fig5, fig7, fig9, fig10, table1, table2; mnist for all of "
-            "these; theorems, contamination."
+            help="fig1 to fig13, table1, table2; all for these; mnist for those that need no "
+            "other data; threshold, theorems, contamination."
         ),
     ],
     out: Annotated[Path, typer.Option(help="Where results go.")] = Path("results"),
     seeds: Annotated[
         int, typer.Option(min=1, help="How many seeds: curves are means, bands their range.")
     ] = 1,
+    scale: Annotated[
+        str | None,
+        typer.Option(
+            help="paper (default; networks need a GPU), small (half an hour a figure on two "
+            "cores) or quick (a minute).",
+            show_default=False,
+        ),
+    ] = None,
+    setting: Annotated[
+        str, typer.Option(help="Settings of the paper, or of its authors' public code: authors.")
+    ] = "paper",
     quick: Annotated[
-        bool, typer.Option("--quick", help="Few iterations: a minute or two instead of many.")
+        bool, typer.Option("--quick", help="The same as --scale quick: an impression.")
     ] = False,
     iterations: Annotated[
         int | None, typer.Option(min=1, help="Fewer or more iterations than the figure has.")
+    ] = None,
+    device: Annotated[str, typer.Option(help="A torch device, such as cuda.")] = "cpu",
+    markdown: Annotated[
+        Path | None,
+        typer.Option(help="Write a page of these results, and of other variants of them, here."),
     ] = None,
     data_dir: DataDir = None,
     workers: Workers = None,
@@ -136,7 +152,8 @@ def reproduce(
     """Reproduce figures and tables of the paper, and judge its claims about them."""
     from bezoar.cli import _reproduce
 
-    _reproduce.reproduce(figures, out, seeds, iterations, quick, workers)
+    variant = _reproduce.read_variant(scale, setting, quick, iterations, device)
+    _reproduce.reproduce(figures, out, seeds, variant, workers, markdown)
 
 
 @app.command()

@@ -3,10 +3,12 @@
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import get_args
 
 import typer
 
 from bezoar import paper
+from bezoar._errors import BezoarError
 from bezoar._options import choose
 from bezoar.cli._screen import (
     busy,
@@ -18,8 +20,17 @@ from bezoar.cli._screen import (
     training_progress,
 )
 from bezoar.cli._sweep import print_failures, sweep_shown
-from bezoar.experiments import Failure, RunSpec, Store, StoredRun
-from bezoar.paper import MNIST_FIGURES, SETTINGS, TrainedFigure
+from bezoar.experiments import RunSpec, Store, StoredRun, dataset_of
+from bezoar.paper import (
+    ALL_FIGURES,
+    FIGURES,
+    MNIST_FIGURES,
+    Scale,
+    TrainedComparison,
+    TrainedFigure,
+    Variant,
+    Whose,
+)
 from bezoar.report import Page, write_report
 
 #: What needs no runs of specs, and who writes it.
@@ -29,37 +40,63 @@ TABLES: dict[str, Callable[[Path, str], Page]] = {
     "table1": paper.write_table_1,
     "table2": paper.write_table_2,
 }
+
+#: What runs of specs are trained for, and who writes it if not as a figure.
+TRAINED = FIGURES | {"threshold": paper.THRESHOLD_STUDY}
+WRITERS = {"threshold": paper.write_thresholds}
+
 STUDIES = {"theorems": paper.write_theorems, "contamination": paper.write_contamination}
 
-NAMES = {"mnist": MNIST_FIGURES} | {name: (name,) for name in (*SETTINGS, *TABLES, *STUDIES)}
+NAMES = {"mnist": MNIST_FIGURES, "all": ALL_FIGURES} | {
+    name: (name,) for name in (*TRAINED, *TABLES, *STUDIES)
+}
+
+
+def read_variant(
+    scale: str | None, setting: str, quick: bool, iterations: int | None, device: str
+) -> Variant:
+    """The variant that the options of the command ask for."""
+    if quick and scale not in (None, "quick"):
+        raise BezoarError(f"quick: is a scale of its own, found the scale {scale!r} beside it")
+    scales: dict[str, Scale] = {name: name for name in get_args(Scale)}
+    settings: dict[str, Whose] = {name: name for name in get_args(Whose)}
+    return Variant(
+        choose("scale", "quick" if quick else scale or "paper", scales),
+        choose("setting", setting, settings),
+        iterations,
+        device,
+    )
 
 
 def reproduce(
     names: Sequence[str],
     out: Path,
-    seeds: int = 1,
-    iterations: int | None = None,
-    quick: bool = False,
+    seeds: int,
+    variant: Variant,
     workers: int | None = None,
+    markdown: Path | None = None,
 ) -> None:
     """Reproduce what is named and save it under ``out``, each in a folder of its own.
 
     The runs of all figures are trained in one sweep, into a store that the next call goes on with.
     """
+    if markdown:
+        paper.check_record(markdown)
     chosen = [part for name in names for part in choose("figure", name, NAMES)]
     wanted = list(dict.fromkeys(chosen))
-    commands = {name: _command(name, seeds, iterations, quick) for name in wanted}
-    figures = _train(wanted, commands, seeds, iterations, quick, workers, Store(out / "store"))
+    commands = {name: _command(name, seeds, variant) for name in wanted}
+    figures = _train(wanted, commands, seeds, variant, workers, Store(out / "store"))
     pages = []
     for name in wanted:
-        folder, command = out / name, commands[name]
+        made, command = figures.get(name), commands[name]
+        folder = out / (made.name if made else name)
         if name in STUDIES:
             with training_progress(name.capitalize()) as progress:
-                page = STUDIES[name](folder, command, iterations, workers, progress)
-        elif name in TABLES or name in figures:
+                page = STUDIES[name](folder, command, variant.iterations, workers, progress)
+        elif name in TABLES or made:
             with busy(f"Drawing {name}"):
-                made = figures.get(name)
-                page = paper.write_figure(folder, made) if made else TABLES[name](folder, command)
+                write = WRITERS.get(name, paper.write_figure)
+                page = write(folder, made) if made else TABLES[name](folder, command)
         else:
             continue
         console.rule(style="dim")
@@ -70,6 +107,9 @@ def reproduce(
         with busy("Writing the report"):
             path = write_report(out)
         print_path("Report", path)
+    if pages and markdown:
+        reproduced = [TRAINED[name] for name in wanted if name in TRAINED]
+        print_path("Page", paper.write_record(markdown, out, reproduced))
     if len(pages) < len(wanted):
         raise typer.Exit(1)
 
@@ -78,41 +118,52 @@ def _train(
     wanted: Sequence[str],
     commands: Mapping[str, str],
     seeds: int,
-    iterations: int | None,
-    quick: bool,
+    variant: Variant,
     workers: int | None,
     store: Store,
 ) -> dict[str, TrainedFigure]:
     """Train all figures among the names together; figures with failed runs are left out."""
-    settings = {n: SETTINGS[n].shortened(quick, iterations) for n in wanted if n in SETTINGS}
-    places = {name: setting.runs(seeds) for name, setting in settings.items()}
-    specs = list(dict.fromkeys(spec for several in places.values() for _, spec in several))
-    runs: dict[RunSpec, StoredRun | Failure] = {}
+    places = {
+        name: [(part, part.runs(seeds)) for part in TRAINED[name].comparisons(variant)]
+        for name in wanted
+        if name in TRAINED
+    }
+    every = (spec for parts in places.values() for _, several in parts for _, spec in several)
+    specs = list(dict.fromkeys(every))
+    runs: dict[RunSpec, StoredRun] = {}
     if specs:
         swept = sweep_shown(specs, store, workers)
         print_failures(swept.failures)
-        runs = dict(zip(specs, swept.runs, strict=True))
+        found = zip(specs, swept.runs, strict=True)
+        runs = {spec: run for spec, run in found if isinstance(run, StoredRun)}
     figures = {}
-    for name, setting in settings.items():
-        found = [runs[spec] for _, spec in places[name]]
-        finished = [run for run in found if isinstance(run, StoredRun)]
-        if len(finished) < len(found):  # half a figure would mislead
-            failed = count(len(found) - len(finished), "run")
-            errors.print(f"{name}: not drawn, as {failed} of {len(found)} failed", markup=False)
-        else:
-            figures[name] = TrainedFigure(name, setting, places[name], finished, commands[name])
+    for name, parts in places.items():
+        of_figure = [spec for _, several in parts for _, spec in several]
+        if failed := sum(spec not in runs for spec in of_figure):  # half a figure would mislead
+            told = f"{count(failed, 'run')} of {len(of_figure)} failed"
+            errors.print(f"{name}: not drawn, as {told}", markup=False)
+            continue
+        trained = [
+            TrainedComparison(
+                part, several, [runs[s] for _, s in several], dataset_of(several[0][1])
+            )
+            for part, several in parts
+        ]
+        figures[name] = TrainedFigure(TRAINED[name], variant, trained, commands[name])
     return figures
 
 
-def _command(name: str, seeds: int, iterations: int | None, quick: bool) -> str:
+def _command(name: str, seeds: int, variant: Variant) -> str:
     """The command that makes a figure or table again, without options that change nothing."""
-    options = []
-    if name in SETTINGS:
-        options += ["--seeds", str(seeds)] if seeds > 1 else []
-        options += ["--quick"] if quick else []
-    if iterations is not None and name not in TABLES:
-        options += ["--iterations", str(iterations)]
-    return " ".join(["bezoar reproduce", name, *options])
+    options: dict[str, object] = {}
+    if name in TRAINED:
+        options = {"seeds": seeds} if seeds > 1 else {}
+        options |= paper.shown_variant(TRAINED[name], variant)
+        options |= {"device": variant.device} if variant.device != "cpu" else {}
+    if variant.iterations is not None and name not in TABLES:
+        options["iterations"] = variant.iterations
+    given = [text for option, value in options.items() for text in (f"--{option}", str(value))]
+    return " ".join(["bezoar reproduce", name, *given])
 
 
 def _print_verdicts(pages: Sequence[Page], seeds: int) -> None:

@@ -6,6 +6,17 @@ as curves, tables and reports, is in :mod:`bezoar.report`.
 """
 
 from bezoar.paper._claims import Claim, judge, verdict
+from bezoar.paper._comparisons import (
+    ALL_FIGURES,
+    FIGURES,
+    MNIST_FIGURES,
+    NETWORK_TITLES,
+    PARTITION_TITLES,
+    RULES,
+    Comparison,
+    Figure,
+    Place,
+)
 from bezoar.paper._contamination_study import (
     ContaminationStudy,
     LearningError,
@@ -13,18 +24,11 @@ from bezoar.paper._contamination_study import (
     contamination_study,
     learning_errors,
 )
-from bezoar.paper._criteria import MissingRunError
+from bezoar.paper._criteria import Curves, MissingRunError
 from bezoar.paper._figure_claims import CLAIMS
-from bezoar.paper._figure_pages import TrainedFigure, write_figure
-from bezoar.paper._settings import (
-    MNIST_FIGURES,
-    NETWORK_TITLES,
-    PARTITION_TITLES,
-    RULES,
-    SETTINGS,
-    Place,
-    Setting,
-)
+from bezoar.paper._figure_pages import write_figure
+from bezoar.paper._recipes import Recipe, Scale, Variant, Whose
+from bezoar.paper._records import check_record, write_record
 from bezoar.paper._study_pages import write_contamination, write_theorems
 from bezoar.paper._theorem_study import (
     OBJECTIVES,
@@ -40,39 +44,60 @@ from bezoar.paper._theory_pages import (
     write_table_1,
     write_table_2,
 )
+from bezoar.paper._threshold_study import THRESHOLD_STUDY, write_thresholds
+from bezoar.paper._trained import (
+    TrainedComparison,
+    TrainedFigure,
+    shown_variant,
+    variant_name,
+)
 
 __all__ = [
+    "ALL_FIGURES",
     "CLAIMS",
+    "FIGURES",
     "MNIST_FIGURES",
     "NETWORK_TITLES",
     "OBJECTIVES",
     "PARTITION_TITLES",
     "RULES",
-    "SETTINGS",
     "THEOREM_RULES",
+    "THRESHOLD_STUDY",
     "Claim",
+    "Comparison",
     "ContaminationStudy",
+    "Curves",
+    "Figure",
     "LearningError",
     "MissingRunError",
     "Place",
-    "Setting",
+    "Recipe",
+    "Scale",
     "TheoremCheck",
+    "TrainedComparison",
     "TrainedFigure",
+    "Variant",
+    "Whose",
     "block_network",
+    "check_record",
     "consensus_exponents",
     "contamination_study",
     "judge",
     "learning_errors",
     "reduced_mnist",
+    "shown_variant",
     "theorem_networks",
     "theorem_study",
+    "variant_name",
     "verdict",
     "verify",
     "write_contamination",
     "write_figure",
     "write_figure_9",
     "write_figure_10",
+    "write_record",
     "write_table_1",
     "write_table_2",
     "write_theorems",
+    "write_thresholds",
 ]

@@ -2,11 +2,11 @@
 
 A claim is judged seed by seed: a margin says by how much it holds, negative where it does not. It
 *holds* if every seed's margin is above the resolution, *does not hold* if every seed's is below
-minus the resolution, and is *undecided* at this number of seeds otherwise.
+minus the resolution, and is *undecided* at this number of seeds otherwise. Runs that are shorter
+than the figure's decide nothing.
 
-The resolution is what a run can tell at all. For accuracies it is 0.01: an accuracy of 0.5 … 0.9 on
-10,000 test images has a standard error of 0.003 … 0.005, so equally good models may well differ by
-that much. For sizes, whose margins are in powers of ten, it is 0.05: a factor of 1.12.
+The resolution is what a run can tell at all: two standard errors of accuracies, which is 0.01 on
+10,000 test images, and for sizes, whose margins are in powers of ten, a factor of 1.12.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,18 +14,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bezoar.paper._comparisons import FIGURES
 from bezoar.paper._criteria import Criterion, Curves, Floats, MissingRunError
-from bezoar.paper._settings import SETTINGS
 from bezoar.report import JudgedClaim, Verdict
 
-#: Where the paper speaks of a figure.
-SECTIONS = {
-    "fig1": "Section I, A Motivating Example",
-    "fig2": "Section IV, scenario (i)",
-    "fig4": "Section IV, scenario (i)",
-    "fig5": "Section IV, scenario (ii)",
-    "fig7": "Section IV, scenario (iii)",
-}
+#: What stands between a claim and how it was judged, where that is not as in the paper.
+JUDGED = "; judged "
 
 
 @dataclass(frozen=True)
@@ -33,7 +27,7 @@ class Claim:
     """Something the paper says of a figure.
 
     Attributes:
-        figure: of :data:`~bezoar.paper.SETTINGS`.
+        figure: of :data:`~bezoar.paper.FIGURES`.
         text: the claim in one sentence, with the number it is judged by.
         criterion: how it is judged.
     """
@@ -45,7 +39,7 @@ class Claim:
     @property
     def paper(self) -> str:
         """Where the paper says so."""
-        return SECTIONS[self.figure]
+        return FIGURES[self.figure].section
 
 
 def verdict(margins: Sequence[float], resolution: float) -> Verdict:
@@ -57,29 +51,33 @@ def verdict(margins: Sequence[float], resolution: float) -> Verdict:
     return "undecided"
 
 
-def judge(claim: Claim, curves: Curves, iterations: int | None = None) -> JudgedClaim:
+def judge(
+    claim: Claim, curves: Curves, remarks: Sequence[str] = (), too_short: bool = False
+) -> JudgedClaim:
     """Judge a claim by the curves of its figure.
 
     Args:
         claim: what to judge.
-        curves: the curves of its figure.
-        iterations: how long the runs were trained, if not as long as the figure's.
+        curves: the curves.
+        remarks: how they differ from those of the paper, such as "at small scale".
+        too_short: whether the runs are shorter than the figure's, so that they decide nothing.
     """
-    text, full = claim.text, SETTINGS[claim.figure].iterations
-    if iterations not in (None, full):
-        text = f"{text.removesuffix('.')}; judged after {iterations:,} of {full:,} iterations."
+    text = claim.text
+    if remarks:
+        text = f"{text.removesuffix('.')}{JUDGED}{', '.join(remarks)}."
     try:
         margin, numbers = claim.criterion.judge(curves)
         margins, measured = margin.tolist(), _sentence(claim.criterion, numbers)
     except MissingRunError as missing:
         margins, measured = [], f"Not judged: {missing}."
+    resolution = claim.criterion.resolution(curves)
     return JudgedClaim(
         text=text,
-        verdict=verdict(margins, claim.criterion.resolution),
+        verdict="undecided" if too_short else verdict(margins, resolution),
         measured=measured,
         # A margin that is not a number decides nothing and is not written down.
         margins=tuple(margin for margin in margins if np.isfinite(margin)),
-        resolution=claim.criterion.resolution,
+        resolution=resolution,
         paper=claim.paper,
     )
 

@@ -7,7 +7,7 @@ where a metric is. Curves on which nothing is random have one run, which stands 
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 from typing import ClassVar
 
@@ -15,22 +15,57 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bezoar._errors import BezoarError
-from bezoar.paper._settings import PARTITION_TITLES, Place
+from bezoar.paper._comparisons import PARTITION_TITLES, Place
 from bezoar.report import Curve, look
 
 Floats = NDArray[np.float64]
-Curves = Mapping[Place, Curve]
 
 #: Stands for zero where a logarithm is taken.
 TINY = 1e-300
 
-
-#: Margins nearer to zero than this decide nothing: of accuracies, and in powers of ten.
-ACCURACY, POWER = 0.01, 0.05
+#: Margins in powers of ten nearer to zero than this decide nothing: a factor of 1.12.
+POWER = 0.05
 
 
 class MissingRunError(BezoarError):
     """A run that is asked for is not among those given."""
+
+
+@dataclass(frozen=True)
+class Curves:
+    """The curves of a comparison.
+
+    Attributes:
+        by_place: the curves.
+        metrics: the metrics that stand for those that criteria name.
+        tests: how many samples accuracies were measured on.
+    """
+
+    by_place: Mapping[Place, Curve]
+    metrics: Mapping[str, str] = field(default_factory=dict)
+    tests: int = 10_000
+
+    def values(self, network: str, partition: str, rule: str, metric: str) -> Floats:
+        """``[seeds, n]`` a metric along the runs of a place."""
+        place = Place(network, partition, rule)
+        if place not in self.by_place:
+            raise MissingRunError(f"the run of {rule} on {network} ({partition}) is missing")
+        return self.by_place[place].values(self.metrics.get(metric, metric))
+
+    def finals(self, network: str, partition: str, rule: str, metric: str = "accuracy") -> Floats:
+        """``[seeds]`` a metric at the end of the runs of a place."""
+        return self.values(network, partition, rule, metric)[:, -1]
+
+    @property
+    def resolution(self) -> float:
+        """Margins of accuracies nearer to zero than this decide nothing.
+
+        It is two standard errors ``2√(p(1−p)/n)`` on ``n`` samples, with ``p`` the highest accuracy
+        or 0.5 if that is less: equally good models may well differ by so much.
+        """
+        finals = [np.zeros(1), *(self.finals(*place) for place in self.by_place)]
+        highest = np.nan_to_num(np.concatenate(finals), nan=0.5).max().clip(max=0.5)
+        return float(2 * np.sqrt(highest * (1 - highest) / self.tests))
 
 
 @dataclass(frozen=True)
@@ -39,16 +74,25 @@ class Criterion(ABC):
 
     Attributes:
         form: how to write the numbers, as a format specification.
-        resolution: margins nearer to zero than this decide nothing.
+        of_accuracy: whether margins are in accuracy, not in powers of ten.
     """
 
     form: ClassVar[str] = ".3g"
-    resolution: ClassVar[float] = POWER
+    of_accuracy: ClassVar[bool] = False
 
     @property
     @abstractmethod
     def heading(self) -> str:
         """What the numbers are."""
+
+    def involves(self, *rules: str) -> bool:
+        """Whether some of these rules are compared."""
+        compared = [value for value in vars(self).values() if isinstance(value, tuple)]
+        return any(rule in several for several in compared for rule in rules)
+
+    def resolution(self, curves: Curves) -> float:
+        """Margins nearer to zero than this decide nothing."""
+        return curves.resolution if self.of_accuracy else POWER
 
     @abstractmethod
     def judge(self, curves: Curves) -> tuple[Floats, dict[str, Floats]]:
@@ -64,7 +108,8 @@ class Ahead(Criterion):
     """Some rules end more accurate than others.
 
     Every one of ``leaders`` above every one of ``others``, by more than ``by``, which is negative
-    where being near is enough.
+    where being near is enough, and by more than ``share`` of the lowest leader's accuracy. All but
+    the best ``top − 1`` of the others are enough.
     """
 
     network: str
@@ -72,16 +117,20 @@ class Ahead(Criterion):
     leaders: tuple[str, ...]
     others: tuple[str, ...]
     by: float = 0.0
+    share: float = 0.0
+    top: int = 1
 
     form = ".3f"
-    resolution = ACCURACY
+    of_accuracy = True
     heading = "final accuracy"
 
     def judge(self, curves: Curves) -> tuple[Floats, dict[str, Floats]]:
         rules = (*self.leaders, *self.others)
-        finals = _stack(_finals(curves, self.network, self.partition, rule) for rule in rules)
-        lowest, highest = finals[: len(self.leaders)].min(0), finals[len(self.leaders) :].max(0)
-        return lowest - highest - self.by, dict(zip(_labels(rules), finals, strict=True))
+        finals = _stack(curves.finals(self.network, self.partition, rule) for rule in rules)
+        lowest = finals[: len(self.leaders)].min(0)
+        highest = np.sort(finals[len(self.leaders) :], axis=0)[-self.top]
+        margin = (1 - self.share) * lowest - highest - self.by
+        return margin, dict(zip(_labels(rules), finals, strict=True))
 
 
 @dataclass(frozen=True)
@@ -89,26 +138,25 @@ class Drops(Criterion):
     """Rules end less accurate in one setting than in another.
 
     From ``source`` to ``target``, each a network and a partition, at least ``least`` of the rules
-    (by default all) lose more than ``by``.
+    (by default all) lose more than ``by`` and ``share`` of their accuracy.
     """
 
     source: tuple[str, str]
     target: tuple[str, str]
     rules: tuple[str, ...]
     by: float = 0.0
+    share: float = 0.0
     least: int | None = None
 
     form = "+.3f"
-    resolution = ACCURACY
+    of_accuracy = True
     heading = "change of final accuracy"
 
     def judge(self, curves: Curves) -> tuple[Floats, dict[str, Floats]]:
-        changes = _stack(
-            _finals(curves, *self.target, rule) - _finals(curves, *self.source, rule)
-            for rule in self.rules
-        )
-        lost = -np.sort(changes, axis=0)[(self.least or len(self.rules)) - 1]
-        return lost - self.by, dict(zip(_labels(self.rules), changes, strict=True))
+        before = _stack(curves.finals(*self.source, rule) for rule in self.rules)
+        changes = _stack(curves.finals(*self.target, rule) for rule in self.rules) - before
+        short = np.sort(changes + self.share * before, axis=0)[(self.least or len(self.rules)) - 1]
+        return -short - self.by, dict(zip(_labels(self.rules), changes, strict=True))
 
 
 @dataclass(frozen=True)
@@ -130,7 +178,7 @@ class Between(Criterion):
 
     def judge(self, curves: Curves) -> tuple[Floats, dict[str, Floats]]:
         where = (self.network, self.partition)
-        finals = _stack(_finals(curves, *where, rule, self.metric) for rule in self.rules)
+        finals = _stack(curves.finals(*where, rule, self.metric) for rule in self.rules)
         powers = _powers(finals)
         inside = np.minimum(powers - np.log10(self.low), np.log10(self.high) - powers)
         return inside.min(0), dict(zip(_labels(self.rules), finals, strict=True))
@@ -151,7 +199,7 @@ class Rises(Criterion):
 
     def judge(self, curves: Curves) -> tuple[Floats, dict[str, Floats]]:
         values = _stack(
-            _values(curves, self.network, partition, rule, self.metric)
+            curves.values(self.network, partition, rule, self.metric)
             for partition in self.partitions
             for rule in self.rules
         )
@@ -178,7 +226,7 @@ class Alike(Criterion):
 
     def judge(self, curves: Curves) -> tuple[Floats, dict[str, Floats]]:
         above, below = (
-            _stack(_values(curves, self.network, self.partition, r, metric) for r in self.rules)
+            _stack(curves.values(self.network, self.partition, r, metric) for r in self.rules)
             for metric in self.metrics
         )
         ratios = above / np.maximum(below, TINY)
@@ -205,27 +253,12 @@ class Settles(Criterion):
 
     def judge(self, curves: Curves) -> tuple[Floats, dict[str, Floats]]:
         places = product([self.network], self.partitions, self.rules)
-        values = _stack(_values(curves, *place, self.metric) for place in places)
+        values = _stack(curves.values(*place, self.metric) for place in places)
         middle = (values.shape[2] + 1) // 2
         first, second = values[:, :, :middle].max(2), values[:, :, middle:].max(2, initial=0.0)
         growth = (second / np.maximum(first, TINY)).max(0)
         numbers = {"largest": values.max(axis=(0, 2)), "largest growth factor": growth}
         return np.log10(self.factor) - _powers(growth), numbers
-
-
-def _values(curves: Curves, network: str, partition: str, rule: str, metric: str) -> Floats:
-    """``[seeds, n]`` a metric along the runs of a place."""
-    place = Place(network, partition, rule)
-    if place not in curves:
-        raise MissingRunError(f"the run of {rule} on {network} ({partition}) is missing")
-    return curves[place].values(metric)
-
-
-def _finals(
-    curves: Curves, network: str, partition: str, rule: str, metric: str = "accuracy"
-) -> Floats:
-    """``[seeds]`` a metric at the end of the runs of a place."""
-    return _values(curves, network, partition, rule, metric)[:, -1]
 
 
 def _stack(arrays: Iterable[Floats]) -> Floats:

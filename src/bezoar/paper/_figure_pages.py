@@ -2,140 +2,134 @@
 
 import csv
 import io
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
-from bezoar import networks
 from bezoar._files import write_whole
-from bezoar.experiments import RunSpec, StoredRun
 from bezoar.paper._claims import judge
-from bezoar.paper._criteria import Curves
+from bezoar.paper._comparisons import PARTITION_TITLES
 from bezoar.paper._figure_claims import CLAIMS
 from bezoar.paper._figures import gradients_figure, partitions_figure
-from bezoar.paper._settings import NETWORK_TITLES, PARTITION_TITLES, Place, Setting
-from bezoar.paper._texts import HEADINGS, METRICS, SHOWN, alternative, caption, shortened_note
-from bezoar.report import BASELINE, Curve, Image, Page, Panel, Table, ends_table, panels_figure
+from bezoar.paper._recipes import DATASET_TITLES
+from bezoar.paper._texts import METRICS, SHOWN, alternative, caption, note, part_name, title
+from bezoar.paper._trained import TrainedComparison, TrainedFigure
+from bezoar.report import Image, JudgedClaim, Page, Table, ends_table, panels_figure
 
 #: Columns of the data that say which run a line is of.
-COLUMNS = ("figure", "network", "partition", "rule", "seed", "iteration")
-
-
-@dataclass(frozen=True)
-class TrainedFigure:
-    """What was trained for a figure.
-
-    Attributes:
-        name: the figure.
-        setting: what was asked for.
-        specs: its runs, each with its place.
-        runs: what became of them.
-        command: what was typed.
-    """
-
-    name: str
-    setting: Setting
-    specs: Sequence[tuple[Place, RunSpec]]
-    runs: Sequence[StoredRun]
-    command: str
-
-    @cached_property
-    def curves(self) -> Curves:
-        """The curve of each place."""
-        found: dict[Place, list[StoredRun]] = {}
-        for (place, _), run in zip(self.specs, self.runs, strict=True):
-            found.setdefault(place, []).append(run)
-        return {place: Curve(place.rule, tuple(runs)) for place, runs in found.items()}
-
-    def panels(self, title: Callable[[str, str], str], baseline: bool = True) -> list[Panel]:
-        """A panel for each network and partition; ``title`` names them."""
-        rules = (*self.setting.rules, BASELINE) if baseline else self.setting.rules
-        return [
-            Panel(
-                title(network, partition),
-                tuple(self.curves[Place(network, partition, rule)] for rule in rules),
-                networks.create(network),
-            )
-            for network in self.setting.networks
-            for partition in self.setting.partitions
-        ]
+COLUMNS = (
+    *("figure", "scale", "setting", "dataset", "network", "partition", "rule", "seed"),
+    "iteration",
+)
 
 
 def write_figure(folder: Path, made: TrainedFigure) -> Page:
     """Draw a figure, write the data behind it, judge the paper's claims about it."""
-    name, setting = made.name, made.setting
-    pictures = _draw(folder / name, made)
-    write_whole(folder / f"{name}.csv", data_text(made).encode())
-    alt = alternative(name, setting, made.curves)
+    images, panels = [], []
+    for part in made.parts:
+        dataset = f"-{part.recipe.dataset}" if len(made.parts) > 1 else ""
+        alt = alternative(made, part)
+        drawn = _DRAWN[made.figure.layout](folder / f"{made.name}{dataset}", made, part)
+        images += [Image(file=path.name, alt=alt) for path in drawn]
+        panels += part.panels(_panel_title(part_name(made, part), part))
+    write_whole(folder / f"{made.name}.csv", data_text(made).encode())
     return Page(
-        name=name,
-        title=HEADINGS[name],
-        caption=caption(name, setting, made.curves),
+        name=made.name,
+        title=title(made),
+        caption=caption(made),
         command=made.command,
-        images=tuple(Image(file=path.name, alt=alt) for path in pictures),
-        data=(f"{name}.csv",),
-        tables=tuple(_tables(made)),
-        claims=tuple(
-            judge(claim, made.curves, setting.iterations)
-            for claim in CLAIMS
-            if claim.figure == name
-        ),
-        metrics=tuple(METRICS[name]),
-        panels=tuple(made.panels(lambda n, p: f"{NETWORK_TITLES[n]}, {PARTITION_TITLES[p]}")),
+        images=tuple(images),
+        data=(f"{made.name}.csv",),
+        tables=tuple(table for part in made.parts for table in _tables(made, part)),
+        claims=tuple(claim for part in made.parts for claim in judged_claims(made, part)),
+        metrics=tuple(map(made.parts[0].recipe.metric, made.figure.metrics)),
+        panels=tuple(panels),
     ).save(folder)
+
+
+def judged_claims(made: TrainedFigure, part: TrainedComparison) -> list[JudgedClaim]:
+    """What the paper claims of a figure, judged by one of its comparisons."""
+    remarks = [*(f"on {about_data}" for about_data in made.named(part)), *part.remarks()]
+    return [
+        judge(claim, part.curves, remarks, part.too_short)
+        for claim in CLAIMS
+        if claim.figure == made.figure.name
+    ]
 
 
 def data_text(made: TrainedFigure) -> str:
     """The data behind a figure as CSV: a line for each run and measurement, to the last digit."""
-    metrics = list(dict.fromkeys(name for run in made.runs for name in run.metrics))
+    runs = [run for part in made.parts for run in part.runs]
+    metrics = list(dict.fromkeys(name for run in runs for name in run.metrics))
     text = io.StringIO()
     rows = csv.writer(text, lineterminator="\n")
     rows.writerow([*COLUMNS, *metrics])
-    for (place, spec), run in zip(made.specs, made.runs, strict=True):
-        of_run = (made.name, place.network, str(spec.partition), place.rule, spec.seed)
-        values = np.stack([run[metric] for metric in metrics], axis=1).tolist()
-        for iteration, line in zip(run.iterations.tolist(), values, strict=True):
-            cells = ("" if np.isnan(value) else repr(value) for value in line)
-            rows.writerow([*of_run, iteration, *cells])
+    for part in made.parts:
+        recipe = part.recipe
+        of_part = (made.figure.name, recipe.variant.scale, recipe.variant.setting, recipe.dataset)
+        for (place, spec), run in zip(part.specs, part.runs, strict=True):
+            of_run = (*of_part, place.network, str(spec.partition), place.rule, spec.seed)
+            missing = np.full(len(run.iterations), np.nan)
+            columns = [run[name] if name in run.metrics else missing for name in metrics]
+            values = np.stack(columns, axis=1).tolist()
+            for iteration, line in zip(run.iterations.tolist(), values, strict=True):
+                cells = ("" if np.isnan(value) else repr(value) for value in line)
+                rows.writerow([*of_run, iteration, *cells])
     return text.getvalue()
 
 
-def _draw(path: Path, made: TrainedFigure) -> list[Path]:
-    note = shortened_note(made.name, made.setting)
-    if made.name == "fig1":
-        about = "MNIST by class, one agent of ten with flipped labels"
-        panels = made.panels(lambda network, _: NETWORK_TITLES[network])
-        title = f"{about}; {note}" if note else about
-        return panels_figure(path, panels, tuple(METRICS["fig1"]), title)
-    [network] = made.setting.networks
-    poisoned = made.name == "fig4"  # which shows the poisoned agent's disturbance
-    panels = made.panels(lambda _, partition: PARTITION_TITLES[partition], not poisoned)
-    if poisoned:
-        return gradients_figure(path, NETWORK_TITLES[network], panels, SHOWN, note)
-    return partitions_figure(path, NETWORK_TITLES[network], panels, note)
+def _panel_title(before: str, part: TrainedComparison) -> Callable[[str, str], str]:
+    networks = part.comparison.figure.networks
+    return lambda network, partition: f"{before}{networks[network]}, {PARTITION_TITLES[partition]}"
 
 
-def _tables(made: TrainedFigure) -> list[Table]:
+def _draw_networks(path: Path, made: TrainedFigure, part: TrainedComparison) -> list[Path]:
+    networks, recipe = part.comparison.figure.networks, part.recipe
+    partition = PARTITION_TITLES[part.comparison.figure.partitions[0]]
+    heading = f"{DATASET_TITLES[recipe.dataset]} {partition}; {made.figure.poison}"
+    panels = part.panels(lambda network, _: networks[network])
+    metrics = tuple(map(recipe.metric, made.figure.metrics))
+    return panels_figure(path, panels, metrics, "\n".join(filter(None, (heading, note(part)))))
+
+
+def _draw_partitions(path: Path, made: TrainedFigure, part: TrainedComparison) -> list[Path]:
+    [network] = part.comparison.figure.networks.values()
+    panels = part.panels(lambda _, partition: PARTITION_TITLES[partition])
+    metrics = tuple(map(part.recipe.metric, made.figure.metrics))
+    return partitions_figure(path, network, panels, metrics, note(part))
+
+
+def _draw_gradients(path: Path, made: TrainedFigure, part: TrainedComparison) -> list[Path]:
+    [network] = part.comparison.figure.networks.values()
+    # The baseline has nobody whose gradient could disturb.
+    panels = part.panels(lambda _, partition: PARTITION_TITLES[partition], baseline=False)
+    told = "; ".join(filter(None, (*made.named(part), note(part))))
+    return gradients_figure(path, network, panels, SHOWN, told)
+
+
+_DRAWN = {
+    "networks": _draw_networks,
+    "partitions": _draw_partitions,
+    "gradients": _draw_gradients,
+}
+
+
+def _tables(made: TrainedFigure, part: TrainedComparison) -> list[Table]:
     """Tables of the last values: a row for each rule, a column for each panel."""
-    setting, seeds = made.setting, max(len(curve.runs) for curve in made.curves.values())
-    after = f"after {setting.iterations:,} iterations" + (f", {seeds} seeds" if seeds > 1 else "")
+    of, before = part.comparison, part_name(made, part)
+    after = f"after {part.recipe.iterations:,} iterations"
+    after += f", {part.seeds} seeds" if part.seeds > 1 else ""
     shown: dict[str, tuple[str, ...]] = {
-        f"Test accuracy of the average model {after}": ("accuracy",),
-        f"Consensus error {after}": ("consensus_error",),
+        f"{before}{METRICS[metric][0]} {after}": (metric,)
+        for metric in map(part.recipe.metric, made.figure.metrics)
     }
-    if made.name == "fig4":
-        shown = {
-            f"Heterogeneity ξ {after}": ("heterogeneity",),
-            f"Disturbance A {after}": ("disturbance",),
-        }
-    elif made.name != "fig1":
-        title = f"Test accuracy of single agents {after}: mean / worst"
-        shown[title] = ("accuracy_mean", "accuracy_worst")
-    several = len(setting.networks) > 1
-    panels = made.panels(
-        lambda n, p: NETWORK_TITLES[n] if several else PARTITION_TITLES[p], made.name != "fig4"
+    agents = ("accuracy_mean", "accuracy_worst")
+    measured = all(set(agents) <= set(run.metrics) for run in part.runs)
+    if made.figure.layout == "partitions" and measured:
+        shown[f"{before}Test accuracy of single agents {after}: mean / worst"] = agents
+    panels = part.panels(
+        lambda n, p: of.figure.networks[n] if len(of.figure.networks) > 1 else PARTITION_TITLES[p],
+        made.figure.layout != "gradients",
     )
     return [ends_table(title, panels, metrics) for title, metrics in shown.items()]

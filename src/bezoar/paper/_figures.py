@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -34,9 +35,13 @@ GRADIENTS = (
 
 
 def partitions_figure(
-    path: Path, title: str, panels: Sequence[Panel], note: str = ""
+    path: Path,
+    title: str,
+    panels: Sequence[Panel],
+    metrics: Sequence[str] = ("accuracy", "consensus_error"),
+    note: str = "",
 ) -> list[Path]:
-    """Save Figure 2, 5 or 7: a column for each partition, accuracy above and consensus error below.
+    """Save a column for each partition, accuracy above and consensus error below.
 
     The network is drawn to the left, above the legend.
 
@@ -44,6 +49,7 @@ def partitions_figure(
         path: where to, without an ending.
         title: what to write above the network.
         panels: the curves on each partition.
+        metrics: what to plot above and below.
         note: what to write above everything.
 
     Returns:
@@ -52,7 +58,7 @@ def partitions_figure(
     with pictures() as plt:
         figure, grid = _grid(plt, panels, title, note, rows=2, height=3.0)
         handles: dict[str, Any] = {}
-        for metric, row in zip(("accuracy", "consensus_error"), grid, strict=True):
+        for metric, row in zip(metrics, grid, strict=True):
             for panel, axes in zip(panels, row[1:], strict=True):
                 handles |= plot_curves(axes, panel.curves, metric, panels)
             row[1].set_ylabel(axis_of(metric))
@@ -107,7 +113,7 @@ def _grid(
     """The network in a narrower first column, then a column for each panel with shared axes."""
     figure, grid = plot_grid(plt, rows, [1.0] + [1.25] * len(panels), 2.75, height)
     if note:
-        figure.suptitle(note, fontsize=10)
+        figure.suptitle(fill(note, 150), fontsize=10)
     _draw(title, panels[0].network, grid[0, 0])
     for axes in grid[1:, 0]:
         axes.set_axis_off()

@@ -1,137 +1,181 @@
 """What is written beside the paper's figures: captions, and texts for those who cannot see them."""
 
-from bezoar import networks
-from bezoar.paper._criteria import Curves
-from bezoar.paper._settings import (
-    DRAWN,
-    NETWORK_TITLES,
-    PARTITION_TITLES,
-    SETTINGS,
-    Place,
-    Setting,
-)
+from bezoar.experiments import network_of
+from bezoar.paper._comparisons import PARTITION_TITLES, Place
+from bezoar.paper._recipes import DATASET_TITLES, Recipe
+from bezoar.paper._trained import TrainedComparison, TrainedFigure, shown_variant
 from bezoar.report import BASELINE, look
-
-HEADINGS = {
-    "fig1": "Figure 1: a motivating example",
-    "fig2": "Figure 2: MNIST on the two-castle network",
-    "fig4": "Figure 4: heterogeneity and disturbance on the two-castle network",
-    "fig5": "Figure 5: MNIST on the line network",
-    "fig7": "Figure 7: MNIST on the fan network",
-}
 
 #: The rule whose run stands for all in Figure 4; the paper does not say which it took.
 SHOWN = "weighted_mean"
 
-
-#: What each figure shows, with words to say where its curves end.
+#: Metrics as they are called above tables, and words to say where curves end.
 METRICS = {
-    name: {"accuracy": "accuracies end", "consensus_error": "consensus errors end"}
-    for name in SETTINGS
-} | {"fig4": {"heterogeneity": "ξ ends", "disturbance": "A ends"}}
+    "accuracy": ("Test accuracy of the average model", "accuracies end"),
+    "accuracy_all": ("Test accuracy of the average of all agents' models", "accuracies end"),
+    "consensus_error": ("Consensus error", "consensus errors end"),
+    "variance_norm": ("Norm of the variance of models", "consensus errors end"),
+    "heterogeneity": ("Heterogeneity ξ", "ξ ends"),
+    "disturbance": ("Disturbance A", "A ends"),
+}
 
-#: What its curves are.
-_SHOWN = (
-    "Accuracy is that of the regular agents' average model x̄ on the test images; the consensus "
-    "error is the largest ‖x_w − x̄‖² of a regular agent."
-)
-_SHOWN_IN_4 = (
-    "Lines: the heterogeneity ξ, the largest ‖∇f_w(x̄) − ∇f(x̄)‖ of a regular agent, and the "
-    "disturbance A, the same of the poisoned agent, both at the regular agents' average model x̄ "
-    f"of the {look(SHOWN).label} run (the paper does not say of which). Shading is over the runs "
-    "of all eight rules. The runs are those of Figure 2."
-)
+#: What curves are, by the first metric of a figure.
+_SHOWN = {
+    "accuracy": "Accuracy is that of the regular agents' average model x̄ on the test images; the "
+    "consensus error is the largest ‖x_w − x̄‖² of a regular agent.",
+    "accuracy_all": "Accuracy is that of the average of all agents' models, poisoned ones "
+    "included, on the test images; the consensus error is the norm of the coordinate-wise "
+    "variance of the regular agents' models. Baseline, batch norm, Dirichlet proportions and "
+    "float32 are ours.",
+    "heterogeneity": "Lines: the heterogeneity ξ, the largest ‖∇f_w(x̄) − ∇f(x̄)‖ of a regular "
+    "agent, and the disturbance A, the same of the poisoned agent, both at the regular agents' "
+    f"average model x̄ of the {look(SHOWN).label} run (the paper does not say of which). Shading "
+    "is over the runs of all eight rules.",
+}
 
-#: How its plots are laid out.
 _DRAWING = "A drawing of the network with the poisoned agent marked, then"
-_LAYOUTS = dict.fromkeys(
-    SETTINGS,
-    f"{_DRAWING} a column for each partition with test accuracy above and consensus error "
-    "below, a curve for each rule.",
-) | {
-    "fig1": "A row for each network: its drawing with the poisoned agent marked, test accuracy and "
-    "consensus error over iterations, a curve for each rule.",
-    "fig4": f"{_DRAWING} for each partition the heterogeneity ξ and the disturbance A over "
+_LAYOUTS = {
+    "partitions": f"{_DRAWING} a column for each partition with test accuracy above and consensus "
+    "error below, a curve for each rule.",
+    "networks": "A row for each network: its drawing with the poisoned agents marked, test "
+    "accuracy and consensus error over iterations, a curve for each rule.",
+    "gradients": f"{_DRAWING} for each partition the heterogeneity ξ and the disturbance A over "
     "iterations.",
 }
 
-
-def shortened_note(name: str, setting: Setting) -> str:
-    """A note for a figure that was not trained as long as in the paper."""
-    full = SETTINGS[name].iterations
-    if setting.iterations == full:
-        return ""
-    note = f"{setting.iterations:,} iterations instead of {full:,}"
-    return f"{note}: an impression, not the figure" if setting.iterations < full else note
+_STARTS = {"random": "a random start", "pretrained": "a pretrained start with a new output layer"}
 
 
-def caption(name: str, setting: Setting, curves: Curves) -> str:
-    """What a figure shows and how it was made, in a few sentences."""
-    sentences = [
-        f"Softmax regression on MNIST, {setting.iterations:,} iterations with steps 0.1/√k; one of "
-        "ten agents has flipped labels.",
-        _SHOWN_IN_4 if name == "fig4" else _SHOWN,
-        _seeds(setting, curves),
+def about(recipe: Recipe) -> str:
+    """How models are trained, as the beginning of a sentence."""
+    given, title = recipe.fields, recipe.title
+    parts = [
+        title[0].upper() + title[1:],
+        f"{recipe.iterations:,} iterations with steps {recipe.steps}",
     ]
-    if not all(networks.create(network).regular_is_connected for network in setting.networks):
-        sentences.append(_single_agents(setting, curves))
-    if note := shortened_note(name, setting):
-        sentences.append(f"{note}.")
-    return " ".join(sentences)
+    if "batch" in given:
+        consecutive = " consecutive samples" if given.get("order") == "consecutive" else ""
+        parts.append(f"batches of {given['batch']:,}{consecutive}")
+    if "weight_decay" in given:
+        parts.append(f"weight decay {given['weight_decay']}")
+    if recipe.is_random:
+        parts.append(_STARTS[given.get("start", {"name": "random"})["name"]])
+    return ", ".join(parts)
 
 
-def _seeds(setting: Setting, curves: Curves) -> str:
-    fixed = [PARTITION_TITLES[part] for part in setting.partitions if part not in DRAWN]
-    if len(fixed) == len(setting.partitions):
+def note(part: TrainedComparison) -> str:
+    """How a comparison differs from the paper's; empty if it does not."""
+    recipe, variant = part.recipe, part.recipe.variant
+    iterations = f"{recipe.iterations:,} iterations instead of {recipe.length:,}"
+    if part.too_short:
+        iterations += ": an impression, not the figure"
+    notes = {
+        iterations: recipe.iterations != recipe.length,
+        f"{variant.scale} scale, not the paper's: {recipe.title}, {recipe.length:,} iterations "
+        f"with steps {recipe.steps}": variant.scale == "small",
+        f"quick scale: {recipe.title}": variant.scale == "quick",
+        "the authors' settings": variant.setting == "authors",
+        part.dataset.note: True,
+    }
+    return "; ".join(text for text, is_so in notes.items() if is_so and text)
+
+
+def title(made: TrainedFigure) -> str:
+    """A figure's title with its variant."""
+    words = {"scale": "{} scale", "setting": "the {}' settings"}
+    shown = shown_variant(made.figure, made.variant)
+    told = ", ".join(words[name].format(value) for name, value in shown.items())
+    return made.figure.title + (f" ({told})" if told else "")
+
+
+def caption(made: TrainedFigure) -> str:
+    """What a figure shows and how it was made, in a few sentences."""
+    shown = _SHOWN[made.parts[0].recipe.metric(made.figure.metrics[0])]
+    sentences = [f"{'; '.join(about(p.recipe) for p in made.parts)}; {made.figure.poison}.", shown]
+    for part in made.parts:
+        several = f"{made.named(part)[0]}: " if len(made.parts) > 1 else ""
+        sentences.append(several + _seeds(part))
+        if made.figure.layout == "partitions":
+            sentences.append(_single_agents(part))
+        if text := note(part):
+            sentences.append(f"{several}{text}.")
+    return " ".join(filter(None, sentences))
+
+
+def _seeds(part: TrainedComparison) -> str:
+    of = part.comparison
+    fixed = [
+        p for p in of.figure.partitions if not any(of.is_random(n, p) for n in of.figure.networks)
+    ]
+    if len(fixed) == len(of.figure.partitions):
         return "Nothing here is random: every seed gives these curves."
-    count = max(len(curve.runs) for curve in curves.values())
-    text = "The partitions are those of seed 0."
-    if count > 1:
-        text = f"Lines are means over {count} seeds, shaded from the smallest to the largest value."
-    if fixed and count > 1:
-        text += f" {fixed[0].capitalize()} nothing is random: one run stands for every seed."
+    drawn = "The start, the batches and the" if of.recipe.is_random else "The"
+    text = f"{drawn} partitions are those of seed 0."
+    if part.seeds > 1:
+        text = f"Lines are means over {part.seeds} seeds, shaded from the smallest to the largest"
+        text += " value."
+        if fixed:
+            titles = PARTITION_TITLES[fixed[0]].capitalize()
+            text += f" {titles} nothing is random: one run stands for every seed."
     return text
 
 
-def _single_agents(setting: Setting, curves: Curves) -> str:
-    [network], partition = setting.networks, setting.partitions[-1]
-    ends = _ends(setting, curves, network, partition, "accuracy_worst")
-    return (
+def _single_agents(part: TrainedComparison) -> str:
+    """What the average model hides where the regular agents are not connected."""
+    place, spec = part.specs[0]
+    measured = all("accuracy_worst" in run.metrics for run in part.runs)
+    if network_of(spec).regular_is_connected:
+        return ""
+    text = (
         "The regular agents are not connected among themselves, so their average model hides what "
-        f"single agents have: {PARTITION_TITLES[partition]}, the worst agent's own model ends "
-        f"{ends}. The data has the mean and the worst of the agents' own accuracies, too."
+        "single agents have"
+    )
+    if not measured:
+        return f"{text}, which was not measured."
+    partition = part.comparison.figure.partitions[-1]
+    ends = _ends(part, place.network, partition, "accuracy_worst")
+    return (
+        f"{text}: {PARTITION_TITLES[partition]}, the worst agent's own model ends {ends}. The data "
+        "has the mean and the worst of the agents' own accuracies, too."
     )
 
 
-def alternative(name: str, setting: Setting, curves: Curves) -> str:
-    """A figure in words, with the numbers that its curves end at."""
-    sentences = [_LAYOUTS[name]]
-    for network in setting.networks:
-        for partition in setting.partitions:
-            panel = f"{NETWORK_TITLES[network]}, {PARTITION_TITLES[partition]}"
-            parts = [
-                f"{words} {_ends(setting, curves, network, partition, metric)}"
-                for metric, words in METRICS[name].items()
-            ]
-            if name != "fig4":
-                final = _final(curves, Place(network, partition, BASELINE), "accuracy")
+def alternative(made: TrainedFigure, part: TrainedComparison) -> str:
+    """A picture in words, with the numbers that its curves end at."""
+    of = part.comparison
+    sentences = [_LAYOUTS[made.figure.layout], *(f"{name}." for name in made.named(part))]
+    for network, network_title in of.figure.networks.items():
+        for partition in of.figure.partitions:
+            parts = []
+            for metric in map(of.recipe.metric, made.figure.metrics):
+                ends = _ends(part, network, partition, metric)
+                parts.append(f"{METRICS[metric][1]} {ends}")
+            if made.figure.layout != "gradients":
+                accuracy = of.recipe.metric("accuracy")
+                final = _final(part, Place(network, partition, BASELINE), accuracy)
                 parts.append(f"the baseline's accuracy ends at {final:.3f}")
+            panel = f"{network_title}, {PARTITION_TITLES[partition]}"
             sentences.append(f"{panel}: {', '.join(parts)}.")
-    if note := shortened_note(name, setting):
-        sentences.append(f"{note}.")
+    if text := note(part):
+        sentences.append(f"{text}.")
     return " ".join(sentences)
 
 
-def _ends(setting: Setting, curves: Curves, network: str, partition: str, metric: str) -> str:
+def _ends(part: TrainedComparison, network: str, partition: str, metric: str) -> str:
     """The lowest and the highest last value of a metric, with their rules."""
     ends = {
-        look(rule).label: _final(curves, Place(network, partition, rule), metric)
-        for rule in setting.rules
+        look(rule).label: _final(part, Place(network, partition, rule), metric)
+        for rule in part.comparison.figure.rules
     }
     low, high = min(ends, key=ends.__getitem__), max(ends, key=ends.__getitem__)
     form = ".3f" if metric.startswith("accuracy") else ".2g"
     return f"between {ends[low]:{form}} ({low}) and {ends[high]:{form}} ({high})"
 
 
-def _final(curves: Curves, place: Place, metric: str) -> float:
-    return float(curves[place].mean(metric)[-1])
+def _final(part: TrainedComparison, place: Place, metric: str) -> float:
+    return float(part.curves.by_place[place].mean(metric)[-1])
+
+
+def part_name(made: TrainedFigure, part: TrainedComparison) -> str:
+    """How the title of a panel or table begins: with the dataset, if there are several."""
+    return f"{DATASET_TITLES[part.recipe.dataset]}, " if len(made.parts) > 1 else ""

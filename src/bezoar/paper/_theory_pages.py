@@ -6,8 +6,8 @@ from pathlib import Path
 from bezoar import networks, theory
 from bezoar._numbers import listed, number
 from bezoar.networks import Network
+from bezoar.paper._comparisons import NETWORK_TITLES
 from bezoar.paper._figures import lower_bound_figure, networks_figure
-from bezoar.paper._settings import NETWORK_TITLES
 from bezoar.report import Image, Page, Table, look
 
 

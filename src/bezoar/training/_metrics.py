@@ -12,9 +12,10 @@ from bezoar._errors import BezoarError
 from bezoar.training._run import Run, State
 from bezoar.training._task import Task
 
-#: What a metric may need: the test of the average model or of every agent's, its loss beside the
-#: accuracy, every agent's gradient at the average model, or who was listened to.
-Need = Literal["average test", "agent tests", "test loss", "gradients", "shares"]
+#: What a metric may need: the test of the average model, of the average over all agents or of
+#: every agent's, its loss beside the accuracy, every agent's gradient at the average model, or who
+#: was listened to.
+Need = Literal["average test", "test of all", "agent tests", "test loss", "gradients", "shares"]
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,9 @@ class Measurement:
     def tests(self) -> dict[str, Tensor]:
         """Tests of the ``"average"`` models ``[runs]``, their ``"loss"``, and of ``"agents"``.
 
-        The accuracies of agents are ``[runs, agents]``, infinite at poisoned ones.
+        The accuracies of agents are ``[runs, agents]``, infinite at poisoned ones. ``"all"`` has
+        those of the average over all agents, poisoned ones included ``[runs]``; NaN where that is
+        not finite.
         """
         found: dict[str, Tensor] = {}
         task, state = self.task, self.state
@@ -115,6 +118,13 @@ class Measurement:
             everyone = range(len(self.models))
             loss = "test loss" in self._needs
             found["average"], found["loss"] = task.test(self.common, pooled, everyone, loss)
+        if "test of all" in self._needs:
+            alike = torch.full_like(self._average, 1 / task.agents)
+            everyone = range(len(self.models))
+            common = self.models.mean(1)
+            accuracy, _ = task.test(common, task.average_buffers(state, alike), everyone)
+            diverged = ~common.flatten(1).isfinite().all(1)
+            found["all"] = accuracy.masked_fill(diverged, torch.nan)
         if "agent tests" in self._needs:
             buffers = {name: state.tensors[name].flatten(0, 1) for name in task.buffers}
             regular = [
@@ -131,6 +141,16 @@ class Measurement:
     def mean(self, values: Tensor) -> Tensor:
         """``[runs]`` the mean of ``[runs, agents]`` over the regular agents."""
         return (values.masked_fill(self.poisoned, 0) * self._average).sum(1)
+
+    @property
+    def apart(self) -> Tensor:
+        """``[runs, agents, D]`` what the models have beyond the average model."""
+        return self.flat - self.average.unsqueeze(1)
+
+    @property
+    def variance(self) -> Tensor:
+        """``[runs, D]`` the variance of each coordinate over the regular agents."""
+        return self._mean_of(self.apart.square_())
 
     def _mean_of(self, values: Tensor) -> Tensor:
         return (self._average.to(values.dtype).unsqueeze(1) @ values).squeeze(1)
@@ -150,8 +170,7 @@ def largest(values: Tensor, among: Tensor) -> Tensor:
 
 
 def _consensus_error(found: Measurement) -> Tensor:
-    apart = found.flat - found.average.unsqueeze(1)
-    return largest(apart.square().sum(-1, dtype=torch.float64), found.regular)
+    return largest(found.apart.square().sum(-1, dtype=torch.float64), found.regular)
 
 
 _ALL = (
@@ -186,6 +205,16 @@ _ALL = (
         compute=lambda found: found.tests["agents"].amin(1),
     ),
     Metric(
+        "accuracy_all",
+        "test accuracy of the average model of all agents, poisoned ones included",
+        axis="test accuracy (average of all)",
+        column=None,
+        more_is_better=True,
+        logarithmic=False,
+        needs=frozenset({"test of all"}),
+        compute=lambda found: found.tests["all"],
+    ),
+    Metric(
         "test_loss",
         "cross-entropy of the average model on the test set",
         axis="test loss (average model)",
@@ -214,6 +243,16 @@ _ALL = (
         logarithmic=True,
         needs=frozenset(),
         compute=_consensus_error,
+    ),
+    Metric(
+        "variance_norm",
+        "norm of the coordinate-wise variance of the regular agents' models",
+        axis="norm of the variance",
+        column=None,
+        more_is_better=False,
+        logarithmic=True,
+        needs=frozenset(),
+        compute=lambda found: found.variance.double().norm(dim=-1),
     ),
     Metric(
         "gradient_norm",
@@ -267,7 +306,7 @@ class Meter:
     def __init__(self, task: Task, runs: Sequence[Run], metrics: Sequence[str]) -> None:
         self.metrics = tuple(METRICS[name] for name in metrics)
         self.needs = frozenset(need for metric in self.metrics for need in metric.needs)
-        tests: frozenset[Need] = frozenset({"average test", "agent tests"})
+        tests: frozenset[Need] = frozenset({"average test", "test of all", "agent tests"})
         if not task.tests and self.needs & tests:
             tested = [metric.name for metric in self.metrics if metric.needs & tests]
             allowed = [metric.name for metric in _ALL if not metric.needs & tests]

@@ -1,0 +1,93 @@
+"""Results as a Markdown page: pictures, claims in every variant, and where they come from."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from itertools import product
+from pathlib import Path
+from typing import get_args
+
+from bezoar._errors import BezoarError
+from bezoar._files import write_whole
+from bezoar._numbers import count, duration
+from bezoar.experiments import Store, StoredRun
+from bezoar.paper._claims import JUDGED
+from bezoar.paper._comparisons import Figure
+from bezoar.paper._recipes import Scale, Variant, Whose
+from bezoar.paper._trained import variant_name
+from bezoar.report import Page
+
+
+def write_record(path: Path, results: Path, figures: Iterable[Figure]) -> Path:
+    """Write figures, in all variants that a folder of results has, as a Markdown page.
+
+    Args:
+        path: the page; copies of the pictures go into a folder beside it, named like it.
+        results: where ``bezoar reproduce`` left its folders.
+        figures: which figures.
+
+    Returns:
+        The page.
+    """
+    check_record(path)
+    store = Store(results / "store")
+    blocks = [f"# {path.stem}"]
+    for figure in figures:
+        pages = list(_variants(figure, results, store))
+        blocks += [f"## {figure.title}", *_claims(pages)]
+        for page in pages:
+            blocks += _page(page, path, results)
+    return write_whole(path, ("\n\n".join(blocks) + "\n").encode())
+
+
+def check_record(path: Path) -> None:
+    """Refuse, before anything is computed, a page that is not called Markdown."""
+    if path.suffix != ".md":
+        raise BezoarError(f"markdown: expected a name that ends in .md, found {str(path)!r}")
+
+
+def _variants(figure: Figure, results: Path, store: Store) -> Iterator[Page]:
+    """The pages of a figure, one for each variant that there is."""
+    variants = (Variant(*both) for both in product(get_args(Scale), get_args(Whose)))
+    for name in dict.fromkeys(variant_name(figure, variant) for variant in variants):
+        if (results / name).is_dir():
+            yield Page.load(results / name, store.load)
+
+
+def _claims(pages: Sequence[Page]) -> list[str]:
+    """A table of every claim, with its verdict and the numbers behind it in each variant."""
+    found: dict[str, list[tuple[str, ...]]] = {}
+    for page in pages:
+        for claim in page.claims:
+            text, _, how = claim.text.removesuffix(".").partition(JUDGED)
+            row = (page.name, how, claim.verdict, claim.measured)
+            found.setdefault(f"{text}.", []).append(row)
+    rows = [(text, *row) for text, several in found.items() for row in several]
+    lines = [("claim", "results", "judged", "verdict", "measured"), ("---",) * 5, *rows]
+    cells = ([cell.replace("|", "\\|") for cell in line] for line in lines)
+    return ["\n".join(f"| {' | '.join(line)} |" for line in cells)] if rows else []
+
+
+def _page(page: Page, path: Path, results: Path) -> list[str]:
+    """The pictures of a variant, what it shows, and what it was computed with."""
+    blocks = [f"### {page.name}: {page.title}", page.caption]
+    for image in (image for image in page.images if image.file.endswith(".png")):
+        content = (results / page.name / image.file).read_bytes()
+        write_whole(path.with_suffix("") / image.file, content)
+        blocks.append(f"![{image.alt}]({path.stem}/{image.file})")
+    runs = [run for panel in page.panels for curve in panel.curves for run in curve.runs]
+    told = [f"`{page.command}`", *_provenance([r for r in runs if isinstance(r, StoredRun)])]
+    return [*blocks, "\n".join(f"- {line}" for line in told)]
+
+
+def _provenance(runs: Sequence[StoredRun]) -> Iterator[str]:
+    """When and with what runs were computed; runs trained together are counted once."""
+    if not runs:
+        return
+    origins = [run.provenance for run in runs]
+    texts = {(origin["started"], origin["ended"]) for origin in origins}
+    times = sorted(tuple(map(datetime.fromisoformat, both)) for both in texts)
+    seconds = sum((ended - started).total_seconds() for started, ended in times)
+    yield f"{count(len(runs), 'run')}, {duration(seconds)}, begun {times[0][0]:%F %H:%M} UTC"
+    for what in ("versions", "machine"):
+        several = [", ".join(f"{k} {v}" for k, v in origin[what].items()) for origin in origins]
+        yield from dict.fromkeys(several)
