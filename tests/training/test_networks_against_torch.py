@@ -138,7 +138,8 @@ def test_dynamic_labels_follow_the_own_scores_on_the_batch(small_mnist, workers)
 def test_tests_are_in_evaluation_mode_with_the_right_statistics(small_mnist, workers):
     """Agents with their own; the average model with those of all regular agents' samples."""
     task = task_of(small_mnist, [run_of("mean")], workers, Residual)
-    engine = Engine(task, iterations=3, metrics=("accuracy", "accuracy_worst", "test_loss"))
+    metrics = ("accuracy", "accuracy_worst", "accuracy_all", "test_loss")
+    engine = Engine(task, iterations=3, metrics=metrics)
     state = engine.start()
     for _ in range(3):
         state = engine.step(state)
@@ -162,13 +163,18 @@ def test_tests_are_in_evaluation_mode_with_the_right_statistics(small_mnist, wor
         for agent in regular
     ]
     assert found["accuracy_worst"].item() == min(accuracies).item()
-    pooled = {}
-    for part in ("before", "after"):
-        means, variances = (own[f"{part}.running_{kind}"][regular] for kind in ("mean", "var"))
-        pooled[f"{part}.running_mean"] = means.mean(0)
-        pooled[f"{part}.running_var"] = variances.mean(0) + means.var(0, correction=0)
-    accuracy, loss = evaluated_at(vectors[regular].mean(0), pooled)
+
+    def of_average(agents):
+        pooled = {}
+        for part in ("before", "after"):
+            means, variances = (own[f"{part}.running_{kind}"][agents] for kind in ("mean", "var"))
+            pooled[f"{part}.running_mean"] = means.mean(0)
+            pooled[f"{part}.running_var"] = variances.mean(0) + means.var(0, correction=0)
+        return evaluated_at(vectors[agents].mean(0), pooled)
+
+    accuracy, loss = of_average(regular)
     assert found["accuracy"].item() == accuracy.item()
+    assert found["accuracy_all"].item() == of_average(range(AGENTS))[0].item()
     assert found["test_loss"].item() == pytest.approx(loss.item(), rel=1e-9)
 
 
