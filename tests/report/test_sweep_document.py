@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bezoar.experiments import RunSpec, expand
-from bezoar.report._html_charts import thinned
-from bezoar.report._sweep_document import sweep_document
+from bezoar.report._page import thinned
+from bezoar.report._specs import sweep_document
 
 AGGREGATORS = (
     "weighted_mean",
