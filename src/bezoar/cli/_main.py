@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from bezoar.cli._options import Json, Network, Partition, Plot, Poisoned, Workers, choice
+from bezoar.cli._options import Dataset, Json, Network, Partition, Plot, Poisoned, Workers, choice
 
 app = typer.Typer(
     name="bezoar",
@@ -37,7 +37,7 @@ def run(
     attack: Annotated[str | None, choice("attacks")] = None,
     optimizer: Annotated[str | None, choice("optimizers")] = None,
     schedule: Annotated[str | None, choice("schedules")] = None,
-    dataset: Annotated[str | None, typer.Option(help="Default: mnist.")] = None,
+    dataset: Dataset = None,
     iterations: Annotated[int | None, typer.Option(help="Default: 1000.")] = None,
     every: Annotated[
         int | None, typer.Option(help="Iterations between measurements. Default: 10.")
@@ -125,6 +125,7 @@ def show(
     network: Network = None,
     poisoned: Poisoned = None,
     partition: Partition = None,
+    dataset: Dataset = None,
     seed: Annotated[int, typer.Option(min=0)] = 0,
     plot: Plot = None,
     json: Json = False,
@@ -133,6 +134,7 @@ def show(
     from bezoar.cli import _show
 
     given = {"network": network, "poisoned": poisoned, "partition": partition, "seed": seed}
+    given["dataset"] = dataset
     _show.show({k: v for k, v in given.items() if v is not None}, plot, json)
 
 

@@ -28,6 +28,7 @@ Workers = Annotated[
 ]
 Network = Annotated[str | None, choice("networks")]
 Partition = Annotated[str | None, choice("partitions")]
+Dataset = Annotated[str | None, choice("datasets", "Default: mnist.")]
 
 
 def read_poisoned(text: str) -> int | tuple[int, ...]:

@@ -11,14 +11,24 @@ import numpy as np
 
 from bezoar import networks
 from bezoar._files import write_whole
-from bezoar.experiments import RunSpec, StoredRun
+from bezoar.experiments import RunSpec, StoredRun, dataset_of
 from bezoar.paper._claims import judge
 from bezoar.paper._criteria import Curves
 from bezoar.paper._figure_claims import CLAIMS
 from bezoar.paper._figures import gradients_figure, partitions_figure
 from bezoar.paper._settings import NETWORK_TITLES, PARTITION_TITLES, Place, Setting
 from bezoar.paper._texts import HEADINGS, METRICS, SHOWN, alternative, caption, shortened_note
-from bezoar.report import BASELINE, Curve, Image, Page, Panel, Table, ends_table, panels_figure
+from bezoar.report import (
+    BASELINE,
+    Curve,
+    Image,
+    Page,
+    Panel,
+    Table,
+    data_note,
+    ends_table,
+    panels_figure,
+)
 
 #: Columns of the data that say which run a line is of.
 COLUMNS = ("figure", "network", "partition", "rule", "seed", "iteration")
@@ -50,6 +60,12 @@ class TrainedFigure:
             found.setdefault(place, []).append(run)
         return {place: Curve(place.rule, tuple(runs)) for place, runs in found.items()}
 
+    @property
+    def data_notes(self) -> list[str]:
+        """What a reader must know about the data, such as that it was cut down."""
+        notes = (data_note(spec.dataset, dataset_of(spec).note) for _, spec in self.specs)
+        return list(dict.fromkeys(filter(None, notes)))
+
     def panels(self, title: Callable[[str, str], str], baseline: bool = True) -> list[Panel]:
         """A panel for each network and partition; ``title`` names them."""
         rules = (*self.setting.rules, BASELINE) if baseline else self.setting.rules
@@ -73,7 +89,7 @@ def write_figure(folder: Path, made: TrainedFigure) -> Page:
     return Page(
         name=name,
         title=HEADINGS[name],
-        caption=caption(name, setting, made.curves),
+        caption=" ".join([caption(name, setting, made.curves), *made.data_notes]),
         command=made.command,
         images=tuple(Image(file=path.name, alt=alt) for path in pictures),
         data=(f"{name}.csv",),
@@ -104,7 +120,7 @@ def data_text(made: TrainedFigure) -> str:
 
 
 def _draw(path: Path, made: TrainedFigure) -> list[Path]:
-    note = shortened_note(made.name, made.setting)
+    note = "; ".join(filter(None, (shortened_note(made.name, made.setting), *made.data_notes)))
     if made.name == "fig1":
         about = "MNIST by class, one agent of ten with flipped labels"
         panels = made.panels(lambda network, _: NETWORK_TITLES[network])
