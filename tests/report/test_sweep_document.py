@@ -35,6 +35,9 @@ specs = st.fixed_dictionaries(
         "metrics": st.sampled_from([None, ("accuracy",), ("accuracy", "consensus_error")]),
         "keep_models": st.booleans(),
         "weight_decay": st.sampled_from([0.0, 0.5, 1e-7]),
+        "model": st.sampled_from(["softmax", "mlp", "mlp:width=8"]),
+        "start": st.sampled_from(["zero", "random"]),
+        "batch": st.sampled_from([None, 8]),
     }
 ).map(RunSpec.read)
 

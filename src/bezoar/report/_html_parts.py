@@ -44,11 +44,12 @@ def opening(pages: int, runs: Sequence[StoredRun], looks: Collection[Look]) -> s
         return f"{count(pages, 'result')} that took no training."
     specs = [spec_of(run) for run in runs]
     when, seconds = _training_time(runs)
+    models = (MODELS.get(str(spec.model), spec.model) for spec in specs)
     seeds = sorted({spec.seed for spec in specs})
     baseline = any(look.name.startswith(BASELINE) for look in looks)
     iterations = _and(f"{number:,}" for number in sorted({spec.iterations for spec in specs}))
     sentences = [
-        f"{count(len(runs), 'run')} of {_distinct(MODELS.get(s.model, s.model) for s in specs)} on "
+        f"{count(len(runs), 'run')} of {_distinct(models)} on "
         f"{_distinct(spec.dataset for spec in specs)}, {iterations} iterations, "
         f"seed{'s' if len(seeds) > 1 else ''} {_distinct(seeds)}: "
         f"{_and(look.label for look in looks)}.",

@@ -21,13 +21,9 @@ ORDER = (*NAMED, *(name for name in RunSpec.model_fields if name not in NAMED))
 #: Fields that do not matter to a run in which nobody is poisoned.
 POISON = ("poisoned", "attack")
 
-#: How to write values that cannot be understood alone.
-WORDS = {
-    "weight_decay": "weight decay {}",
-    "iterations": "{:,} iterations",
-    "every": "measured every {}",
-    "device": "on {}",
-}
+#: Fields whose values are understood alone, and how those of some others are written.
+ALONE = {*CHOICES, "dtype"} - {"start"}
+WORDS = {"iterations": "{:,} iterations", "every": "measured every {}", "device": "on {}"}
 
 #: Fields whose values are merged into lists, in this order; others get a block for each value.
 MERGED = ("aggregator", "seed", *(name for name in CHOICES if name != "aggregator"))
@@ -64,12 +60,13 @@ def panels_of(runs: Sequence[StoredRun]) -> list[Panel]:
 
 
 def common_fields(runs: Sequence[StoredRun]) -> str:
-    """The fields that all runs share, in a sentence."""
-    specs = [spec_of(run) for run in runs]
+    """The fields that all runs share, in a sentence; some only where they are not as usual."""
+    specs, default = [spec_of(run) for run in runs], RunSpec()
     values = {name: {getattr(spec, name) for spec in specs} for name in ORDER if name not in WITHIN}
     shared = {name: found.pop() for name, found in values.items() if len(found) == 1}
-    told = [_text(name, value) for name, value in shared.items() if value not in (None, 0)]
-    return f"All runs: {', '.join(told)}."
+    always = {*ALONE, *WORDS}
+    told = [n for n, value in shared.items() if n in always or value != getattr(default, n)]
+    return f"All runs: {', '.join(_text(name, shared[name]) for name in told)}."
 
 
 def field_order(spec: RunSpec, fields: Iterable[str] = RunSpec.model_fields) -> list[Any]:
@@ -104,14 +101,15 @@ def _is_clean(spec: RunSpec) -> bool:
 
 
 def _text(field: str, value: Any) -> str:
-    """A field in words; values that can be understood alone are written alone."""
+    """A field in words."""
     if field == "poisoned":
         if value is None:
             return "poisoned as the network says"
         if isinstance(value, int):
             return f"{value} poisoned"
         return f"poisoned {', '.join(map(str, value))}" if value else "nobody poisoned"
-    return WORDS.get(field, "{}").format(value)
+    words = "{}" if field in ALONE else WORDS.get(field, f"{field.replace('_', ' ')} {{}}")
+    return words.format("default" if value is None else value)
 
 
 def sweep_document(specs: Iterable[RunSpec]) -> str:
@@ -120,14 +118,14 @@ def sweep_document(specs: Iterable[RunSpec]) -> str:
     blocks: list[Block] = [{name: (value,) for name, value in spec} for spec in ordered]
     for field in MERGED:
         blocks = _merged(blocks, field)
-    first, *others = blocks
-    common = [field for field in first if all(block[field] == first[field] for block in others)]
-    text = _lines({field: first[field] for field in common})
+    first, *others = blocks = [_changed_fields(block) for block in blocks]
+    common = {f: v for f, v in first.items() if all(other.get(f) == v for other in others)}
+    text = "".join(_line(*field) for field in common.items())
     if not others:
         return text or "# every field as it is by default\n"
     for block in blocks:
-        own = {field: values for field, values in block.items() if field not in common}
-        text += f"\n[[group]]\n{_lines(own)}"
+        own = [_line(*field) for field in block.items() if field[0] not in common]
+        text += "\n[[group]]\n" + "".join(own)
     return text
 
 
@@ -140,11 +138,13 @@ def _merged(blocks: Iterable[Block], field: str) -> list[Block]:
     return [{**dict(others), field: tuple(dict.fromkeys(v))} for others, v in alike.items()]
 
 
-def _lines(block: Block) -> str:
+def _changed_fields(block: Block) -> Block:
     """The fields that are not at their defaults, in their usual order."""
     default = RunSpec()
-    changed = [f for f in RunSpec.model_fields if f in block and block[f] != (getattr(default, f),)]
-    return "".join(_line(field, block[field]) for field in changed)
+    told = [name for name, value in default if block[name] != (value,)]
+    if "model" in told and "start" not in told:
+        told.append("start")  # whose default depends on the model
+    return {name: block[name] for name in told}
 
 
 def _line(field: str, values: Sequence[Any]) -> str:
@@ -165,7 +165,7 @@ def _swept_once(name: str, value: Any) -> Any:
 
 def _value(value: Any) -> str:
     if isinstance(value, Choice):
-        options = {key: _swept_once(key, option) for key, option in _changed(value).items()}
+        options = {key: _swept_once(key, option) for key, option in _changed_options(value).items()}
         if not options:
             return _value(value.name)
         pairs = ({"name": value.name} | options).items()
@@ -180,7 +180,7 @@ def _value(value: Any) -> str:
     return repr(value)
 
 
-def _changed(choice: Choice) -> dict[str, Any]:
+def _changed_options(choice: Choice) -> dict[str, Any]:
     """The options that are not at their defaults; all options if the choice is not known here."""
     try:
         defaults = default_options(maker(choice.kind, choice.name))

@@ -150,8 +150,18 @@ class StoredRun:
         except (KeyError, TypeError, ValueError, nx.NetworkXException) as error:
             raise BrokenRunError(self.path, f"{NETWORK} cannot be read ({error})") from None
 
+    @property
     def models(self) -> "Tensor":
-        """``[agents, D]`` the final models: weights class by class, then biases."""
+        """``[agents, D]`` the final models: the output layer's weights first."""
+        return self._tensors["models"]
+
+    @property
+    def buffers(self) -> "dict[str, Tensor]":
+        """``[agents, …]`` what belongs to the final models and was not exchanged, by name."""
+        return {name: found for name, found in self._tensors.items() if name != "models"}
+
+    @cached_property
+    def _tensors(self) -> "dict[str, Tensor]":
         from safetensors import SafetensorError
         from safetensors.torch import load
 
@@ -160,7 +170,8 @@ class StoredRun:
                 f"run {self.key}: its models were not kept; run it with keep_models = true"
             )
         try:
-            return load(self._content(MODELS))["models"]
+            found = load(self._content(MODELS))
+            return {"models": found["models"], **found}
         except (SafetensorError, KeyError) as error:
             raise BrokenRunError(self.path, f"{MODELS} cannot be read ({error})") from None
 
@@ -227,7 +238,7 @@ def write_run(
     """Write a run into an empty folder, and wait until it is on the disk."""
     contents = {METRICS: _metrics_file(run.history), NETWORK: _network_file(run.network)}
     if keep_models:
-        contents[MODELS] = _models_file(run.history.models)
+        contents[MODELS] = _models_file({"models": run.history.models, **run.history.buffers})
     file = _RunFile(
         format=FORMAT,
         key=key,
@@ -278,10 +289,10 @@ def parquet_bytes(table: "pa.Table") -> bytes:
     return bytes(sink.getvalue())
 
 
-def _models_file(models: "Tensor") -> bytes:
+def _models_file(tensors: "Mapping[str, Tensor]") -> bytes:
     from safetensors.torch import save
 
-    return save({"models": models.contiguous()})
+    return save({name: tensor.contiguous() for name, tensor in tensors.items()})
 
 
 def _json_file(document: dict[str, Any]) -> bytes:
