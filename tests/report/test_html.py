@@ -146,7 +146,7 @@ def test_partitions_are_told_with_the_poisoned_marked(swept, swept_page):
     spec = RunSpec.read({"network": "fan", "partition": "by_class"})
     labels = data.mnist().train_labels
     held = partition_of(spec, 10).holdings(labels, 10)
-    after = swept_page.text.partition("by_class of mnist, 10 agents</caption>")[2]
+    after = swept_page.text.partition("by_class of mnist, 10 agents</span></caption>")[2]
     table = after.partition("</table>")
     rows = re.findall(r"<tr.*?</tr>", table[0])[1:]
     for agent, row in enumerate(rows):

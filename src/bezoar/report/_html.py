@@ -29,10 +29,11 @@ from bezoar.report._tables import data_notes, ends_table
 #: Characters that could end a script element, and how JSON can write them instead.
 _ESCAPES = {ord(character): f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}
 
-#: The paper's indices, and exponents and signs as Python writes them.
+#: The paper's indices; exponents and signs as Python writes them; where no line may break.
 _INDEX = re.compile(r"(?<=\w)_(max|w|k)(?![A-Za-z])")
 _POWER = re.compile(r"(?<=\d)e([-+]\d+)\b")
 _MINUS = re.compile(r"(?<![\w.-])-(?=\d)")
+_TIED = re.compile(r" (?=[<≥=] |L²)|(?<= [<≥=]) ")
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -169,7 +170,7 @@ def _heading(pages: Sequence[Page], runs: Sequence[StoredRun]) -> str:
 
 
 def _maths(text: str) -> Markup:
-    """A text with indices as subscripts and powers of ten as superscripts."""
+    """A text with indices as subscripts, powers of ten as superscripts, and unbroken relations."""
     powers = _POWER.sub(lambda found: f"×10{str(int(found[1])).translate(_RAISED)}", text)
-    signed = _MINUS.sub("−", powers)
+    signed = _TIED.sub("\u00a0", _MINUS.sub("−", powers))
     return Markup(_INDEX.sub(r"<sub>\1</sub>", str(escape(signed))))

@@ -13,9 +13,6 @@ from bezoar.report._style import BASELINE, Look
 from bezoar.report._tables import flat
 from bezoar.training import METRICS
 
-#: What is trained, in words.
-MODELS = {"softmax": "softmax regression"}
-
 #: What is shown of the runs' provenance, and where that is in it.
 FACTS = {
     "bezoar": "own.bezoar",
@@ -44,14 +41,14 @@ def opening(pages: int, runs: Sequence[StoredRun], looks: Collection[Look]) -> s
         return f"{count(pages, 'result')} that took no training."
     specs = [spec_of(run) for run in runs]
     when, seconds = _training_time(runs)
-    models = (MODELS.get(str(spec.model), spec.model) for spec in specs)
+    names = {"softmax": "softmax regression"}
+    models = _distinct(names.get(str(spec.model), spec.model) for spec in specs)
     seeds = sorted({spec.seed for spec in specs})
     baseline = any(look.name.startswith(BASELINE) for look in looks)
     iterations = _and(f"{number:,}" for number in sorted({spec.iterations for spec in specs}))
     sentences = [
-        f"{count(len(runs), 'run')} of {_distinct(models)} on "
-        f"{_distinct(spec.dataset for spec in specs)}, {iterations} iterations, "
-        f"seed{'s' if len(seeds) > 1 else ''} {_distinct(seeds)}: "
+        f"{count(len(runs), 'run')} of {models} on {_distinct(spec.dataset for spec in specs)}, "
+        f"{iterations} iterations, seed{'s' if len(seeds) > 1 else ''} {_distinct(seeds)}: "
         f"{_and(look.label for look in looks)}.",
         "The baseline is the weighted mean with nobody poisoned." if baseline else "",
         f"Networks: {_distinct(spec.network for spec in specs)}.",

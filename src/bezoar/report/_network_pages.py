@@ -104,7 +104,7 @@ def _theorems(found: Overview, label: Label) -> Table:
     if mean["lambda_prime_below_one"]:
         guarantee = f"Theorem 2 where K ≥ {mean['iterations_over_smoothness_squared']:.3g} L²"
     rows.append((label("weighted_mean"), guarantee, "λ'", _readable(mean["lambda_prime"]), "–"))
-    title = "Which theorem applies: Theorem 1 needs λ < 1 and ρ < (1−λ)/4, Theorem 2 λ' < 1"
+    title = "Which theorem applies: Theorem 1 needs λ < 1 and ρ < (1−λ)/4, Theorem 2 needs λ' < 1"
     return Table.of(title, ("rules", "guarantee", "constant", "value", "β"), rows)
 
 
@@ -193,7 +193,8 @@ def _table_of_runs(runs: Sequence[tuple[RunSpec, Network]]) -> Table:
         for agent in where.poisoned:
             names[agent][str(spec.network)] = None
     counts = samples_of(first, network.agents)
-    columns = {"all": counts.sum(axis=1).tolist(), "poisoned on": [*map(", ".join, names)]}
+    totals = [f"{total:,}" for total in counts.sum(axis=1)]
+    columns = {"all": totals, "poisoned on": [", ".join(name) for name in names]}
     return _table(title, counts, [agent for agent, name in enumerate(names) if name], columns)
 
 
@@ -209,6 +210,6 @@ def _table(
     for agent, held in enumerate(counts[:ROWS, :CLASSES].tolist()):
         name = f"■ {agent}" if agent in poisoned else str(agent)
         further = (str(values[agent]) for values in more.values())
-        rows.append((name, *(str(count) if count else "·" for count in held), *further))
+        rows.append((name, *(f"{count:,}" if count else "·" for count in held), *further))
     shown = min(classes, CLASSES)
     return Table.of(title, ("agent", *map(str, range(shown)), *more), rows, shaded=shown)
