@@ -13,7 +13,8 @@ from report_results import made_up, save
 from bezoar import data, networks, theory
 from bezoar.experiments import RunSpec, Store, expand, partition_of, run_key, spec_of
 from bezoar.report import look, write_report
-from bezoar.report._html_networks import drawing, network_pages
+from bezoar.report._html import templates
+from bezoar.report._network_pages import network_pages
 from bezoar.training import METRICS
 
 
@@ -145,7 +146,7 @@ def test_partitions_are_told_with_the_poisoned_marked(swept, swept_page):
     spec = RunSpec.read({"network": "fan", "partition": "by_class"})
     labels = data.mnist().train_labels
     held = partition_of(spec, 10).holdings(labels, 10)
-    after = swept_page.text.partition("by_class of mnist, 10 agents</caption>")[2]
+    after = swept_page.text.partition("by_class of mnist, 10 agents</span></caption>")[2]
     table = after.partition("</table>")
     rows = re.findall(r"<tr.*?</tr>", table[0])[1:]
     for agent, row in enumerate(rows):
@@ -158,7 +159,7 @@ def test_partitions_are_told_with_the_poisoned_marked(swept, swept_page):
 @pytest.mark.parametrize("name", ["two_castle", "line", "fan", "lower_bound", "torus"])
 def test_a_drawing_has_a_dot_or_a_square_for_every_agent_inside_its_frame(name):
     network = networks.create(name)
-    svg = str(drawing(network))
+    svg = str(templates().get_template("parts.html.jinja").module.drawing(network))
     width, height = map(float, re.search(r'viewBox="0 0 (\d+) (\d+)"', svg).groups())
     dots = re.findall(r'<circle class="regular" cx="(.*?)" cy="(.*?)"', svg)
     squares = re.findall(r'<rect class="poisoned" x="(.*?)" y="(.*?)"', svg)

@@ -27,6 +27,8 @@ class FABA(WeightedAggregator):
 
     name: ClassVar[str] = "faba"
     label: ClassVar[str] = "FABA"
+    colour: ClassVar[str] = "#009E73"
+    marker: ClassVar[str] = "^"
 
     def inputs_needed(self, estimate: Any) -> Any:
         return estimate + 1

@@ -31,10 +31,14 @@ class Aggregator(Part):
 
     Attributes:
         label: the paper's name, for legends.
+        colour: the colour of its curves, such as ``#0072B2``; by default it follows from the name.
+        marker: a matplotlib marker for its curves; by default it follows from the name.
         keeps: what the rule must keep when it drops inputs, for the error where it cannot.
     """
 
     label: ClassVar[str] = ""
+    colour: ClassVar[str] = ""
+    marker: ClassVar[str] = ""
     keeps: ClassVar[str] = "must keep at least one"
 
     def __call__(self, messages: Tensor, network: Network) -> Tensor:

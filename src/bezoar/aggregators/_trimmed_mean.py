@@ -27,6 +27,8 @@ class TrimmedMean(CoordinateAggregator):
 
     name: ClassVar[str] = "trimmed_mean"
     label: ClassVar[str] = "TriMean"
+    colour: ClassVar[str] = "#0072B2"
+    marker: ClassVar[str] = "s"
     keeps: ClassVar[str] = "drops as many again on the other side and must keep one"
 
     def inputs_needed(self, estimate: Any) -> Any:

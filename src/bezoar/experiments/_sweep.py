@@ -299,6 +299,8 @@ class _Work:
             spec = run.spec
             finished = Finished(spec.document(), spec.texts(), versions(), run.network, history)
             told_of_run = told | {"trained_with": others, **history.details}
+            if run.dataset.note:
+                told_of_run["data_note"] = run.dataset.note
             self._store.save(key, finished, told_of_run, spec.keep_models)
             if not self._is_done(key):  # or it would be computed for ever
                 raise StoreError(f"store: {self._store.path} does not give back what was written")
