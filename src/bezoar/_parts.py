@@ -31,11 +31,14 @@ class Kind(NamedTuple):
         room: the package that has them.
         table: the name there of the dictionary from names to makers.
         base: the name there of the class that every part of this kind is an instance of.
+        adapt: the name there of what turns a user's function into a maker of such parts, where
+            the function alone is not one.
     """
 
     room: str
     table: str
     base: str
+    adapt: str = ""
 
 
 #: The kinds of parts, by the field of a spec that chooses one.
@@ -43,6 +46,8 @@ KINDS = {
     "network": Kind("networks", "NETWORKS", "Network"),
     "dataset": Kind("data", "DATASETS", "Dataset"),
     "partition": Kind("data", "PARTITIONS", "Partitioner"),
+    "model": Kind("models", "MODELS", "Model", "network_model"),
+    "start": Kind("models", "STARTS", "Start"),
     "attack": Kind("attacks", "ATTACKS", "Attack"),
     "aggregator": Kind("aggregators", "AGGREGATORS", "Aggregator"),
     "optimizer": Kind("training", "OPTIMIZERS", "Optimizer"),
@@ -55,7 +60,7 @@ def parts_of(kind: str) -> MutableMapping[str, Maker]:
     table: MutableMapping[str, Maker] = getattr(_room(kind), KINDS[kind].table)
     for point in _entry_points(kind):
         if point.name not in table:
-            table[point.name] = point.load()
+            table[point.name] = _adapted(kind, point.load())
     return table
 
 
@@ -80,7 +85,7 @@ def register(make: Maker, kind: str | None = None, name: str | None = None) -> M
     name = name or getattr(make, "name", "") or getattr(make, "__name__", "")
     if not name or ":" in name:
         raise BezoarError(f"name: expected a text without a colon, found {name!r}")
-    parts_of(found)[name] = make
+    parts_of(found)[name] = _adapted(found, make)
     return make
 
 
@@ -98,8 +103,7 @@ def maker(kind: str, name: str) -> Maker:
         raise BezoarError(f"{kind}: {error}") from None
     if not callable(found):
         raise BezoarError(f"{kind}: {name} is no class or function, found {found!r}")
-    made: Maker = found
-    return made
+    return _adapted(kind, found)
 
 
 def check_made(kind: str, name: str, made: Any) -> Any:
@@ -114,6 +118,13 @@ def check_made(kind: str, name: str, made: Any) -> Any:
 def is_part(kind: str, found: Any) -> bool:
     """Whether something is a part of a kind."""
     return isinstance(found, getattr(_room(kind), KINDS[kind].base))
+
+
+def as_part(kind: str, found: Any) -> Any:
+    """A part as it is; of a user's function that stands for one, the part with its defaults."""
+    if KINDS[kind].adapt and callable(found) and not is_part(kind, found):
+        return _adapted(kind, found)()
+    return found
 
 
 def base_name(kind: str) -> str:
@@ -138,7 +149,7 @@ def source_of(kind: str, name: str) -> str | None:
     Raises:
         BezoarError: if nobody can tell, as for a class typed into an interpreter.
     """
-    make = maker(kind, name)
+    make = inspect.unwrap(maker(kind, name))
     module = getattr(make, "__module__", "") or ""
     top = module.partition(".")[0]
     if top == "bezoar":
@@ -178,6 +189,14 @@ def _is_own(name: str) -> bool:
 
 def _is_class_of(make: Maker, kind: str) -> bool:
     return isinstance(make, type) and issubclass(make, getattr(_room(kind), KINDS[kind].base))
+
+
+def _adapted(kind: str, make: Maker) -> Maker:
+    """What makes parts of a kind, for a class or function that may be a user's own."""
+    if not KINDS[kind].adapt or _is_class_of(make, kind):
+        return make
+    adapted: Maker = getattr(_room(kind), KINDS[kind].adapt)(make)
+    return adapted
 
 
 def _room(kind: str) -> ModuleType:

@@ -107,7 +107,7 @@ def test_no_iterations(store):
 def test_kept_models_are_the_final_ones(store):
     [run] = sweep(specs(aggregator="mean", keep_models=True), store).runs
     [history] = run_all(specs(aggregator="mean"), workers=1)
-    assert torch.equal(run.models(), history.models)
+    assert torch.equal(run.models, history.models)
 
 
 def test_a_hundred_runs_know_their_places(store):

@@ -1,40 +1,58 @@
-import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bezoar.models import pool_statistics
+from bezoar.models import pool_buffers
 
 
 def statistics(values):
-    return values.mean(-2), values.var(-2, correction=0)
+    """``[runs, agents, samples, channels]`` values as batch norm keeps them."""
+    return {
+        "norm.running_mean": values.mean(-2),
+        "norm.running_var": values.var(-2, correction=0),
+    }
+
+
+def drawn(*shape, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(*shape, generator=generator, dtype=torch.float64)
 
 
 @given(st.integers(1, 6), st.integers(1, 20), st.integers(1, 5), st.integers(0, 99))
 def test_pooled_statistics_are_those_of_all_data_together(agents, samples, channels, seed):
-    generator = torch.Generator().manual_seed(seed)
-    values = torch.randn(agents, samples, channels, generator=generator, dtype=torch.float64)
-    values = values + 3 * torch.arange(agents)[:, None, None]  # agents that differ
-    mean, variance = pool_statistics(*statistics(values))
-    expected_mean, expected_variance = statistics(values.reshape(-1, channels))
-    torch.testing.assert_close(mean, expected_mean, rtol=1e-12, atol=1e-12)
-    torch.testing.assert_close(variance, expected_variance, rtol=1e-12, atol=1e-12)
+    """For every run by itself, and without the agents that have no weight."""
+    values = drawn(2, agents + 1, samples, channels, seed=seed)
+    values = values + 3 * torch.arange(agents + 1)[:, None, None]  # agents that differ
+    values[:, -1] = torch.nan
+    weights = torch.tensor([1 / agents] * agents + [0.0], dtype=torch.float64).expand(2, -1)
+    found = pool_buffers(statistics(values), weights)
+    counted = values[:, :-1]
+    expected = statistics(counted.reshape(2, agents * samples, channels))
+    for name, pooled in expected.items():
+        torch.testing.assert_close(found[name], pooled, rtol=1e-12, atol=1e-12)
 
 
-def test_runs_are_pooled_apart():
-    generator = torch.Generator().manual_seed(0)
-    means, variances = torch.rand(2, 3, 4, 5, generator=generator)
-    together = pool_statistics(means, variances)
-    for run in range(3):
-        for found, alone in zip(together, pool_statistics(means[run], variances[run]), strict=True):
-            torch.testing.assert_close(found[run], alone, rtol=1e-6, atol=0)
+def test_unequal_weights_are_samples_taken_more_often():
+    values = drawn(1, 2, 5, 3)
+    weights = torch.tensor([[0.25, 0.75]], dtype=torch.float64)
+    repeated = values[:, [0, 1, 1, 1]].reshape(1, 20, 3)
+    found = pool_buffers(statistics(values), weights)
+    for name, pooled in statistics(repeated).items():
+        torch.testing.assert_close(found[name], pooled, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("order", [(2, 0, 1), (1, 2, 0)])
-def test_the_order_of_agents_does_not_matter(order):
-    generator = torch.Generator().manual_seed(1)
-    means, variances = torch.rand(2, 3, 5, generator=generator, dtype=torch.float64)
-    torch.testing.assert_close(
-        pool_statistics(means, variances),
-        pool_statistics(means[list(order)], variances[list(order)]),
+def test_other_buffers_are_averaged_and_counters_are_the_largest():
+    weights = torch.tensor([[0.5, 0.5, 0.0]])
+    found = pool_buffers(
+        {
+            "seen": torch.tensor([[1.0, 3.0, 100.0]]),
+            "alone.running_var": torch.tensor([[[1.0], [3.0], [100.0]]]),  # without a mean
+            "count": torch.tensor([[1, 3, 100]]),
+        },
+        weights,
     )
+    assert {name: values.tolist() for name, values in found.items()} == {
+        "seen": [2.0],
+        "alone.running_var": [[2.0]],
+        "count": [3],
+    }

@@ -91,6 +91,48 @@ class DrawnScale(Scale):
             self.scale.copy_(torch.from_numpy(rng.uniform(2, 3, size=3)))
 
 
+class Own(nn.Module):
+    """A module that begins in its own way."""
+
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.randn(4))
+        self.output = nn.Linear(4, 2)
+        nn.init.zeros_(self.output.weight)
+
+
+def test_a_module_that_begins_in_its_own_way_keeps_it():
+    before = torch.get_rng_state()
+    one, again, other = (models.make(Own, seed) for seed in (1, 1, 2))
+    assert torch.equal(torch.get_rng_state(), before)
+    assert same(one, again)
+    assert not torch.equal(one.scale, other.scale)
+    assert not one.output.weight.any()
+
+
+def test_a_seeded_module_does_not_depend_on_torchs_generator():
+    def disturbed():
+        torch.rand(3)
+        return models.mlp((9,), 3, width=5)
+
+    made = models.make(disturbed, 4)
+    assert same(made, models.create("mlp", (9,), 3, seed=4, width=5))
+    with torch.random.fork_rng():
+        by_hand = disturbed()
+    models.initialise(by_hand, 4)
+    assert same(made, by_hand)
+
+
+def test_softmax_regression_starts_as_a_linear_layer():
+    regression = models.SoftmaxRegression(classes=3, features=5)
+    with torch.random.fork_rng():
+        layer = nn.Linear(5, 3).double()
+    models.initialise(layer, 7)
+    expected = torch.cat([layer.weight.flatten(), layer.bias])
+    assert torch.equal(regression.random_start(7), expected)
+    assert not torch.equal(regression.random_start(8), expected)
+
+
 def test_a_layer_of_ones_own_says_how_it_begins():
     module = nn.Sequential(nn.Linear(3, 3), DrawnScale())
     models.initialise(module, 1)

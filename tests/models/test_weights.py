@@ -48,6 +48,10 @@ def test_a_file_need_not_have_an_output_layer_that_is_new(tmp_path):
         (lambda w: w.pop("stem.weight"), r"does not fit the model; missing: stem.weight$"),
         (lambda w: w.update(extra=torch.zeros(1)), r"does not fit the model; unexpected: extra$"),
         (
+            lambda w: w["output.bias"].fill_(torch.nan),
+            r"does not fit the model; not finite: output.bias$",
+        ),
+        (
             lambda w: w.update({"output.bias": torch.zeros(100)}),
             r"does not fit the model; misshapen: output.bias \[100\] instead of \[10\]$",
         ),
@@ -69,6 +73,13 @@ def test_what_does_not_fit_is_named_and_nothing_is_taken(tmp_path, change, messa
     with pytest.raises(BezoarError, match=message):
         models.load_weights(tmp_path / "w.safetensors", taker)
     assert all(torch.equal(before[name], now) for name, now in taker.state_dict().items())
+
+
+def test_a_model_without_an_output_layer_has_no_new_one():
+    module = torch.nn.Conv2d(1, 1, 1)
+    models.set_weights(module, module.state_dict())
+    with pytest.raises(BezoarError, match="expected a linear layer that gives the scores"):
+        models.set_weights(module, module.state_dict(), new_output_layer=True)
 
 
 @pytest.mark.parametrize("content", [b"", b"not safetensors", b"\xff" * 64])

@@ -44,7 +44,7 @@ def test_a_run_comes_back_as_it_was(store):
         assert run.iterations.tolist() == [0, 10, 20]
         assert list(run.metrics) == ["accuracy", "poison_share"]
         np.testing.assert_array_equal(run["poison_share"], history["poison_share"])
-        assert torch.equal(run.models(), models)
+        assert torch.equal(run.models, models)
         assert run.diverged is False
         assert run.provenance == about
         run.verify()
@@ -84,7 +84,7 @@ def test_what_is_not_there_is_refused_by_name(store):
     with pytest.raises(BezoarError, match="metric: 'acuracy' is not known; allowed: accuracy, "):
         run["acuracy"]
     with pytest.raises(BezoarError, match="its models were not kept; run it with keep_models"):
-        run.models()
+        _ = run.models
     other = key(document(seed=1))
     with pytest.raises(BezoarError, match=f"run: {other} is not in the store"):
         store.load(other)

@@ -338,7 +338,7 @@ def test_the_output_layer_comes_first(small_mnist, workers):
         assert torch.equal(task.vectors(models)[0, 0], vector_of(module))
 
 
-def test_the_start_follows_from_the_seed_or_is_given(small_mnist, workers):
+def test_the_start_follows_from_the_seed(small_mnist, workers):
     runs = [run_of(seed=1), run_of(seed=2), run_of(seed=1)]
     torch.manual_seed(3)
     before = torch.random.get_rng_state()
@@ -349,17 +349,13 @@ def test_the_start_follows_from_the_seed_or_is_given(small_mnist, workers):
     assert torch.equal(models[0], models[2])
     assert not torch.equal(models[0], models[1])
     assert torch.equal(models, models[:, :1].expand_as(models))
-    vector = torch.arange(vector_of(initial(cnn)).numel(), dtype=torch.float64)
-    task = task_of(small_mnist, runs, workers, cnn, start=vector)
-    given = task.vectors(task.start()["models"])
-    assert torch.equal(given, vector.expand_as(given))
 
 
 def test_what_tells_tasks_apart(small_mnist, workers):
     def identity(model=mlp, **options):
         return task_of(small_mnist, [run_of()], workers, model, **options).identity()
 
-    start = torch.zeros(vector_of(initial(mlp)).numel())
+    start = {0: initial(mlp, seed=5).state_dict()}
     found = [
         identity(),
         identity(cnn),
@@ -437,7 +433,6 @@ def test_costs_to_plan_with(small_mnist):
         ({"gradient_samples": -1}, "gradient_samples: expected a number from 1, found -1"),
         ({"threads": 1.5}, "threads: expected a number from 1, found 1.5"),
         ({"autocast": "int8"}, "autocast: 'int8' is not known; allowed: "),
-        ({"start": [1.0, 2.0]}, r"start: expected 12730 numbers, found the shape \[2\]"),
         ({"model": lambda: mlp()[:2]}, r"model: expected scores of shape \[2, 10\]"),
         ({"model": nn.Flatten}, "model: expected a module with parameters"),
         (

@@ -7,7 +7,17 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from bezoar.cli._options import Json, Network, Partition, Plot, Poisoned, Workers, choice
+from bezoar.cli._options import (
+    DataDir,
+    Dataset,
+    Json,
+    Network,
+    Partition,
+    Plot,
+    Poisoned,
+    Workers,
+    choice,
+)
 
 app = typer.Typer(
     name="bezoar",
@@ -35,9 +45,33 @@ def run(
     aggregator: Rules = None,
     partition: Partition = None,
     attack: Annotated[str | None, choice("attacks")] = None,
+    dataset: Dataset = None,
+    data_dir: DataDir = None,
+    model: Annotated[str | None, choice("models", "Default: softmax.")] = None,
+    start: Annotated[str | None, choice("starts", "Or a .safetensors file.")] = None,
     optimizer: Annotated[str | None, choice("optimizers")] = None,
     schedule: Annotated[str | None, choice("schedules")] = None,
-    dataset: Annotated[str | None, typer.Option(help="Default: mnist.")] = None,
+    batch: Annotated[
+        int | None,
+        typer.Option(help="Samples in a batch. Default: all for softmax, 32 for networks."),
+    ] = None,
+    order: Annotated[str | None, typer.Option(help="Of batches: random or consecutive.")] = None,
+    augment: Annotated[
+        bool | None, typer.Option(help="Crop and mirror images at random.", show_default=False)
+    ] = None,
+    local_steps: Annotated[
+        int | None, typer.Option(help="Local updates before an exchange. Default: 1.")
+    ] = None,
+    accumulate: Annotated[
+        int | None, typer.Option(help="Parts a batch is computed in, to save memory. Default: 1.")
+    ] = None,
+    autocast: Annotated[
+        str | None, typer.Option(help="Compute products in bfloat16 or float16.")
+    ] = None,
+    gradient_samples: Annotated[
+        int | None,
+        typer.Option(help="Samples of an agent that ξ and A are measured on. Default: 256."),
+    ] = None,
     iterations: Annotated[int | None, typer.Option(help="Default: 1000.")] = None,
     every: Annotated[
         int | None, typer.Option(help="Iterations between measurements. Default: 10.")
@@ -66,6 +100,7 @@ def run(
 def sweep(
     spec: Annotated[Path, typer.Argument(help="A TOML file; any field given as a list is swept.")],
     store: Annotated[Path, typer.Option(help="Where finished runs are kept.")] = STORE,
+    data_dir: DataDir = None,
     workers: Workers = None,
     dry_run: DryRun = False,
     json: Json = False,
@@ -95,6 +130,7 @@ def reproduce(
     iterations: Annotated[
         int | None, typer.Option(min=1, help="Fewer or more iterations than the figure has.")
     ] = None,
+    data_dir: DataDir = None,
     workers: Workers = None,
 ) -> None:
     """Reproduce figures and tables of the paper, and judge its claims about them."""
@@ -109,6 +145,7 @@ def report(
     out: Annotated[
         Path | None, typer.Option(help="Where to. Default: report.html in the folder.")
     ] = None,
+    data_dir: DataDir = None,
 ) -> None:
     """Write everything in a folder of results as one HTML file that works offline."""
     from bezoar.cli._screen import busy, console
@@ -125,6 +162,8 @@ def show(
     network: Network = None,
     poisoned: Poisoned = None,
     partition: Partition = None,
+    dataset: Dataset = None,
+    data_dir: DataDir = None,
     seed: Annotated[int, typer.Option(min=0)] = 0,
     plot: Plot = None,
     json: Json = False,
@@ -132,8 +171,9 @@ def show(
     """Show a network, who is poisoned, and the partition of the samples."""
     from bezoar.cli import _show
 
-    given = {"network": network, "poisoned": poisoned, "partition": partition, "seed": seed}
-    _show.show({k: v for k, v in given.items() if v is not None}, plot, json)
+    given = {"network": network, "poisoned": poisoned, "partition": partition, "dataset": dataset}
+    fields = {name: value for name, value in given.items() if value is not None}
+    _show.show({**fields, "seed": seed}, plot, json)
 
 
 @app.command()
@@ -154,8 +194,8 @@ def list_(
     kind: Annotated[
         str | None,
         typer.Argument(
-            help="aggregators, networks, partitions, attacks, optimizers, schedules, datasets or "
-            "metrics."
+            help="aggregators, networks, datasets, partitions, models, starts, attacks, "
+            "optimizers, schedules or metrics."
         ),
     ] = None,
     json: Json = False,

@@ -10,6 +10,9 @@ from bezoar._errors import BezoarError
 
 PICTURES = (".png", ".pdf", ".svg")
 
+#: The environment variable that names a folder with dataset files.
+DATA_VARIABLE = "BEZOAR_DATA"
+
 
 def choice(kind: str, more: str = "") -> Any:
     """An option that takes a name, perhaps with options of its own."""
@@ -26,8 +29,25 @@ Plot = Annotated[Path | None, typer.Option(help="Save a picture here (.png, .pdf
 Workers = Annotated[
     int | None, typer.Option(min=1, help="Threads; they do not change results. Default: all cores.")
 ]
+DataDir = Annotated[
+    Path | None,
+    typer.Option(
+        help="The folder with dataset archives. Default: the variable BEZOAR_DATA.",
+        callback=lambda found: _use_data_dir(found),
+    ),
+]
+Dataset = Annotated[str | None, choice("datasets", "Or an .npz file. Default: mnist.")]
 Network = Annotated[str | None, choice("networks")]
 Partition = Annotated[str | None, choice("partitions")]
+
+
+def _use_data_dir(folder: Path | None) -> Path | None:
+    """Let datasets be looked for in a folder."""
+    if folder is not None:
+        if not folder.is_dir():
+            raise BezoarError(f"data_dir: expected a folder, found {str(folder)!r}")
+        os.environ[DATA_VARIABLE] = str(folder)
+    return folder
 
 
 def read_poisoned(text: str) -> int | tuple[int, ...]:

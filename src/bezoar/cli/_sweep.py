@@ -106,7 +106,8 @@ def _given(spec: RunSpec) -> dict[str, str]:
     return {
         field: field_text(spec, field)
         for field in RunSpec.model_fields
-        if str(getattr(spec, field)) != str(RunSpec.model_fields[field].default)
+        if field in spec.model_fields_set
+        and str(getattr(spec, field)) != str(RunSpec.model_fields[field].default)
     }
 
 

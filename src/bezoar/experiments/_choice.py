@@ -21,10 +21,11 @@ from bezoar._options import (
     read_options,
 )
 
-#: How the names of files end that stand for a network or a dataset, and what reads them.
+#: How the names of files end that stand for a part, and what reads them.
 FILES = {
     "network": ("from_file", (".graphml", ".edges", ".edgelist", ".txt", ".csv", ".json")),
     "dataset": ("npz", (".npz",)),
+    "start": ("weights", (".safetensors",)),
 }
 
 
@@ -189,11 +190,12 @@ def _typed(name: str, options: Mapping[str, Any]) -> str:
     return f"{name}:{told}" if told else name
 
 
-def _of_object(kind: str, part: Any) -> Choice:
+def _of_object(kind: str, found: Any) -> Choice:
+    part = _parts.as_part(kind, found)
     if not _parts.is_part(kind, part):
         raise BezoarError(
             f"{kind}: expected a name, a table with a name, or a {_parts.base_name(kind)}; found "
-            f"{part!r}"
+            f"{found!r}"
         )
     name = _parts.name_of(kind, part)
     if name is None or not isinstance(_parts.maker(kind, name), type):

@@ -22,8 +22,7 @@ COMPUTING = (
     "*.py",
     *(f"{room}/**/*.py" for room in ("networks", "data", "models", "attacks", "aggregators")),
     *(f"{room}/**/*.py" for room in ("exchange", "training")),
-    "experiments/_made.py",
-    "experiments/_prepare.py",
+    *(f"experiments/_{module}.py" for module in ("made", "prepare", "pretraining")),
 )
 
 
@@ -45,6 +44,7 @@ def identity(spec: RunSpec, network: "Network", dataset: "Dataset") -> str:
     document |= {field: _choice_identity(getattr(spec, field)) for field in _parts.KINDS}
     document["network"]["options"].pop("poisoned", None)
     document["network"]["fingerprint"] = network.fingerprint  # which covers who is poisoned
+    document["dataset"]["options"].pop("data_dir", None)  # where it lies; this is what it is:
     document["dataset"]["fingerprint"] = dataset.fingerprint
     del document["poisoned"]
     if document["metrics"] is None:

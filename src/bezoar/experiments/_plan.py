@@ -40,6 +40,7 @@ class Plan:
     Attributes:
         keys: for each spec, in their order, the key of its run; ``None`` where it cannot be.
         groups: the runs still to do, by key; those in a group are stepped together.
+            Runs that others start from come first.
         finished: keys of runs that are in the store.
         broken: keys of runs to do again, because what the store has of them is damaged.
         refused: the specs that cannot be run, in their order, with the reasons.
@@ -96,6 +97,8 @@ def make_plan(
     for place, spec in enumerate(wanted):
         try:
             run = prepare(spec)
+            if run.needs is not None:
+                runs.setdefault(run.needs.key, run.needs)
             keys[place] = run.key
             runs.setdefault(run.key, run)
         except Exception as error:  # whatever is wrong with one spec must not stop the others

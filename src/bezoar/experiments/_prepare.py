@@ -1,18 +1,36 @@
 """From a spec to what is trained: every part is made and checked once."""
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from torch import Tensor
+import torch
+from torch import Tensor, nn
 
-from bezoar import data, training
+from bezoar import data, models, training
+from bezoar._errors import BezoarError
 from bezoar.experiments._identity import identity
 from bezoar.experiments._made import dataset_of, network_of, part, partition_of
+from bezoar.experiments._pretraining import pretraining
 from bezoar.experiments._spec import RunSpec
+from bezoar.models import Model, Softmax, Start
 from bezoar.networks import Network
-from bezoar.training import Checkpoint, Cost, Engine, History, Run, SoftmaxTask, Workers
+from bezoar.store import StoredRun
+from bezoar.training import (
+    Checkpoint,
+    Cost,
+    Engine,
+    History,
+    NetworkTask,
+    Run,
+    SoftmaxTask,
+    Task,
+    Workers,
+)
+
+#: A trained model: its parameters and buffers by name.
+Tensors = Mapping[str, Tensor]
 
 #: Called by an engine with the number of iterations done, and the latest metrics.
 Report = Callable[[int, dict[str, Tensor]], Any]
@@ -26,12 +44,14 @@ class Prepared:
         spec: what it is.
         network: who is linked to whom, and who is poisoned.
         dataset: what is learned from.
+        model: what is trained.
         run: its parts.
     """
 
     spec: RunSpec
     network: Network
     dataset: data.Dataset
+    model: Model
     run: Run
 
     @cached_property
@@ -48,14 +68,52 @@ class Prepared:
     def together(self) -> Hashable:
         """What runs must have in common to be stepped together."""
         spec = self.spec
-        learned = (spec.model, self.dataset, spec.partition, spec.seed, self.network.agents)
-        return (*learned, spec.iterations, spec.every, self.metrics, spec.dtype, spec.device)
+        own = {"network", "poisoned", "attack", "aggregator", "optimizer", "schedule"}
+        own |= {"weight_decay", "keep_models", "metrics", "dataset"}
+        shared = tuple(getattr(spec, field) for field in RunSpec.model_fields if field not in own)
+        return (*shared, self.dataset, self.network.agents, self.metrics)
+
+    @cached_property
+    def needs(self) -> "Prepared | None":
+        """The run whose final model it starts from, if there is one."""
+        spec = pretraining(self.spec, self.dataset)
+        return None if spec is None else prepare(spec)
 
     @cached_property
     def cost(self) -> Cost:
         """What it takes."""
+        spec, agents = self.spec, self.network.agents
         remembered = len(self.run.optimizer.remembers) + bool(self.run.aggregator.remembers())
-        return SoftmaxTask.cost(self.dataset, self.network.agents, self.spec.dtype, remembered)
+        if isinstance(self.model, Softmax):
+            return SoftmaxTask.cost(self.dataset, agents, spec.dtype, remembered, spec.batch)
+        return NetworkTask.cost(
+            self.dataset,
+            agents,
+            spec.dtype,
+            remembered,
+            model=self.module,
+            batch=spec.batch or len(self.dataset.train),
+            local_steps=spec.local_steps,
+            gradient_samples=spec.gradient_samples,
+        )
+
+    def module(self) -> nn.Module:
+        """A module of its model, with whatever parameters torch gives it."""
+        return self.model.module(self.dataset.sample_shape, self.dataset.classes)
+
+    def average_model(self, run: "History | StoredRun") -> Tensors:
+        """The average of all agents' final models, by the names of its tensors."""
+        return training.average_model(self.module(), run.models, run.buffers)
+
+    def starts(self, seeds: Sequence[int], trained: Tensors | None) -> dict[int, Tensors]:
+        """Where runs like it start: parameters and buffers by name, for each seed."""
+        start: Start = part(self.spec.start)
+        found: dict[int, Tensors] = {}
+        for seed in seeds:
+            module = models.make(self.module, seed)
+            start.begin(module, trained)
+            found[seed] = module.state_dict()
+        return found
 
     @property
     def operations(self) -> float:
@@ -87,7 +145,31 @@ def prepare(spec: RunSpec) -> Prepared:
     training.check_runs([run])
     training.check_device(spec.device)
     run.attack.check(dataset.classes)
-    return Prepared(spec, network, dataset, run)
+    model: Model = part(spec.model)
+    _check_fields(spec, isinstance(model, Softmax), dataset)
+    return Prepared(spec, network, dataset, model, run)
+
+
+def _check_fields(spec: RunSpec, softmax: bool, dataset: data.Dataset) -> None:
+    """Refuse fields that mean nothing for the model or the data."""
+    defaults = RunSpec.model_fields
+    for field in ("augment", "accumulate", "autocast", "gradient_samples"):
+        found = getattr(spec, field)
+        if softmax and found != defaults[field].default:
+            raise BezoarError(f"{field}: softmax regression has no use for it, found {found!r}")
+    if spec.order != defaults["order"].default and spec.batch is None:
+        raise BezoarError(f"order: {spec.order!r} is an order of batches; give a batch, too")
+    if spec.augment and len(dataset.sample_shape) != 3:
+        raise BezoarError(
+            f"augment: needs images [channels, height, width], found samples of shape "
+            f"{list(dataset.sample_shape)}"
+        )
+    batch = spec.batch or 1
+    if batch % spec.accumulate:
+        raise BezoarError(
+            f"accumulate: a batch of {batch} cannot be cut into {spec.accumulate} equal parts; "
+            "allowed: numbers that divide it"
+        )
 
 
 def train(
@@ -96,6 +178,7 @@ def train(
     progress: Report | None = None,
     start: Checkpoint | None = None,
     keep: Callable[[Checkpoint], Any] | None = None,
+    trained: Tensors | None = None,
 ) -> list[History]:
     """Train runs that are alike in :attr:`Prepared.together`, together.
 
@@ -104,22 +187,49 @@ def train(
     Args:
         runs: what to train.
         workers: the threads that share the work.
-        progress: as for :meth:`Engine.train`, as are the others.
+        progress: as for :meth:`Engine.train`, as are the next two.
         start: where an earlier training of the same runs stood.
         keep: is told where training stands.
+        trained: the final model of the run that they need, if they need one.
 
     Returns:
         One history a run, in their order.
     """
-    first = runs[0]
-    task = SoftmaxTask(
-        first.dataset,
-        first.partition(),
-        [each.run for each in runs],
-        workers,
-        first.spec.dtype,
-        first.spec.device,
+    spec = runs[0].spec
+    engine = Engine(
+        _task(runs, workers, trained),
+        iterations=spec.iterations,
+        every=spec.every,
+        metrics=runs[0].metrics,
+        local_steps=spec.local_steps,
     )
-    spec = first.spec
-    engine = Engine(task, iterations=spec.iterations, every=spec.every, metrics=first.metrics)
     return engine.train(progress, start=start, keep=keep)
+
+
+def _task(runs: Sequence[Prepared], workers: Workers, trained: Tensors | None) -> Task:
+    """What the runs learn."""
+    first, spec = runs[0], runs[0].spec
+    described = (first.dataset, first.partition(), [each.run for each in runs], workers)
+    common: dict[str, Any] = {
+        "order": spec.order,
+        "dtype": spec.dtype,
+        "device": spec.device,
+    }
+    starts = first.starts(sorted({each.spec.seed for each in runs}), trained)
+    if isinstance(first.model, Softmax):
+        vectors = {
+            seed: torch.cat([tensors["output.weight"].flatten(), tensors["output.bias"]])
+            for seed, tensors in starts.items()
+        }
+        return SoftmaxTask(*described, batch=spec.batch, start=vectors, **common)
+    return NetworkTask(
+        *described,
+        model=first.module,
+        batch=spec.batch or 1,
+        start=starts,
+        augment=spec.augment,
+        accumulate=spec.accumulate,
+        autocast=spec.autocast,
+        gradient_samples=spec.gradient_samples,
+        **common,
+    )

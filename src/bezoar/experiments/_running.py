@@ -27,7 +27,7 @@ def run(spec: RunSpec | None = None, **fields: Any) -> "History":
             given as objects: ``network=Network(graph)``, ``aggregator=MyRule()``.
     """
     if spec is not None:
-        fields = {name: getattr(spec, name) for name in RunSpec.model_fields} | fields
+        fields = {name: getattr(spec, name) for name in spec.model_fields_set} | fields
     [history] = run_all([RunSpec.read(fields)])
     return history
 
@@ -47,20 +47,23 @@ def run_all(
     """
     from bezoar.experiments._prepare import prepare
 
-    runs = [prepare(spec) for spec in specs]
-    for each in runs:
+    runs = {spec: prepare(spec) for spec in specs}
+    needed = {run.needs.spec: run.needs for run in runs.values() if run.needs is not None}
+    everything = list((needed | runs).values())
+    for each in everything:
         each.partition()
-    groups = together(runs)
-    total = sum(specs[places[0]].iterations for places in groups)
+    groups = [[everything[place] for place in places] for places in together(everything)]
+    total = sum(group[0].spec.iterations for group in groups)
     done = 0
-    histories: dict[int, History] = {}
+    histories: dict[RunSpec, History] = {}
     with threads(workers) as execute:
-        for places in groups:
-            group = [runs[place] for place in places]
-            trained = execute(group, part_of(progress, done, total))
-            histories |= zip(places, trained, strict=True)
+        for group in groups:
+            first = group[0].needs
+            trained = None if first is None else first.average_model(histories[first.spec])
+            found = execute(group, part_of(progress, done, total), trained=trained)
+            histories |= zip((run.spec for run in group), found, strict=True)
             done += group[0].spec.iterations
-    return [histories[place] for place in range(len(specs))]
+    return [histories[spec] for spec in specs]
 
 
 def part_of(progress: Progress | None, before: int, total: int) -> "Report | None":

@@ -5,7 +5,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from bezoar import __version__
 from bezoar._errors import BezoarError
@@ -20,12 +28,20 @@ FORMAT: Literal[1] = 1
 #: Fields that are a name with options.
 CHOICES = tuple(KINDS)
 
+#: The name of the model that is not a network.
+SOFTMAX = "softmax"
+
 #: Fields that say nothing about a run's numbers.
 FORMAL = ("format", "metrics", "keep_models")
 
 
 def _chosen(default: str, description: str) -> Any:
     return Field(default=default, validate_default=True, description=description)
+
+
+def _by_the_model(description: str) -> Any:
+    """A field whose default depends on the model; see :meth:`RunSpec._defaults_of_the_model`."""
+    return Field(default=None, description=description)
 
 
 class RunSpec(BaseModel):
@@ -43,7 +59,10 @@ class RunSpec(BaseModel):
         "network says.",
     )
     attack: Choice = _chosen("label_flip", "What poisoned agents do to their labels or messages.")
-    model: Literal["softmax"] = Field(default="softmax", description="What is trained.")
+    model: Choice = _chosen("softmax", "What is trained.")
+    start: Choice = _by_the_model(
+        "Where everyone starts; by default at zero for softmax, else at random."
+    )
     aggregator: Choice = _chosen(
         "weighted_mean", "How an agent turns its own and its neighbours' models into its next one."
     )
@@ -53,6 +72,27 @@ class RunSpec(BaseModel):
     schedule: Choice = _chosen("inverse_sqrt", "The step size of every iteration.")
     weight_decay: Annotated[float, Field(ge=0)] = Field(
         default=0.0, description="How much of the model is added to its gradient."
+    )
+    batch: AtLeastOne | None = _by_the_model(
+        "How many of its samples an agent takes for a gradient; by default all for softmax, else "
+        "32."
+    )
+    order: Literal["random", "consecutive"] = Field(
+        default="random", description="How an agent goes through its samples in batches."
+    )
+    augment: bool = Field(
+        default=False, description="Whether images are cropped and mirrored at random."
+    )
+    local_steps: AtLeastOne = Field(default=1, description="Local updates before every exchange.")
+    accumulate: AtLeastOne = Field(
+        default=1, description="In how many parts a batch is computed, to save memory."
+    )
+    autocast: Literal["bfloat16", "float16"] | None = Field(
+        default=None, description="A type in which products are computed, where the device can."
+    )
+    gradient_samples: AtLeastOne | None = _by_the_model(
+        "On how many of its samples an agent's gradient is measured for metrics; by default all "
+        "for softmax, else 256."
     )
     iterations: Count = Field(default=1000, description="How many iterations to train.")
     every: AtLeastOne = Field(default=10, description="Iterations between two measurements.")
@@ -72,8 +112,10 @@ class RunSpec(BaseModel):
 
     @field_validator(*CHOICES, mode="before")
     @classmethod
-    def _choose(cls, found: Any, info: ValidationInfo) -> Choice:
+    def _choose(cls, found: Any, info: ValidationInfo) -> Choice | None:
         kind, context = info.field_name or "", info.context or {}
+        if kind == "start" and found is None:
+            return None
         if context.get("recalled"):
             return recall_choice(kind, found, context["texts"].get(kind, ""))
         return read_choice(kind, found, context.get("folder"))
@@ -103,6 +145,20 @@ class RunSpec(BaseModel):
         for name in found:
             choose("metrics", name, METRICS)
         return tuple(name for name in METRICS if name in found)
+
+    @model_validator(mode="after")
+    def _defaults_of_the_model(self) -> "RunSpec":
+        """What is not given depends on the model, and is written out like any other default."""
+        network = self.model.name != SOFTMAX
+        defaults = {
+            "start": Choice("start", "random" if network else "zero"),
+            "batch": 32 if network else None,
+            "gradient_samples": 256 if network else None,
+        }
+        for field, default in defaults.items():
+            if getattr(self, field) is None:
+                object.__setattr__(self, field, default)
+        return self
 
     @classmethod
     def read(cls, fields: Mapping[str, Any], folder: Path | None = None) -> "RunSpec":
@@ -150,7 +206,7 @@ class RunSpec(BaseModel):
             BezoarError: if a part is an object that no name leads to.
         """
         for field in CHOICES:
-            choice = getattr(self, field)
+            choice: Choice = getattr(self, field)
             if choice.part is not None:
                 raise BezoarError(
                     f"{field}: the object {choice.name!r} has no name, so this run cannot be "

@@ -20,7 +20,7 @@ from bezoar.store import Finished, Group, Store, StoredRun, StoreError
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from bezoar.experiments._prepare import Prepared, Report
+    from bezoar.experiments._prepare import Prepared, Report, Tensors
     from bezoar.training import Checkpoint, History
 
 #: Seconds between two looks at whether another sweep has finished what this one waits for.
@@ -39,6 +39,7 @@ class Executor(Protocol):
         progress: "Report | None" = None,
         start: "Checkpoint | None" = None,
         keep: "Callable[[Checkpoint], Any] | None" = None,
+        trained: "Tensors | None" = None,
     ) -> "list[History]":
         """Train runs together; see :func:`bezoar.experiments.train`."""
 
@@ -60,8 +61,9 @@ def threads(workers: int | None = None) -> "Iterator[Executor]":
             progress: "Report | None" = None,
             start: "Checkpoint | None" = None,
             keep: "Callable[[Checkpoint], Any] | None" = None,
+            trained: "Tensors | None" = None,
         ) -> "list[History]":
-            return train(runs, pool, progress, start, keep)
+            return train(runs, pool, progress, start, keep, trained)
 
         yield execute
 
@@ -197,6 +199,9 @@ class _Work:
 
     def _finish(self, runs: "Mapping[str, Prepared]") -> bool:
         """Train what is left of a planned group; ``False`` if somebody else is working on it."""
+        for key, run in runs.items():
+            if not self._is_done(key) and not self._finish_needed(key, run):
+                return False
         while group := self._next(runs):
             try:
                 with self._locked(group):
@@ -205,6 +210,17 @@ class _Work:
                         self._train(group, runs)
             except Timeout:
                 return False
+        return True
+
+    def _finish_needed(self, key: str, run: "Prepared") -> bool:
+        """Train the run that a run starts from; ``False`` if somebody else is working on it."""
+        needed = run.needs
+        if needed is None:
+            return True
+        if not self._finish({needed.key: needed}):
+            return False
+        if needed.key in self.failed:
+            self.failed[key] = f"start: its pretraining failed: {self.failed[needed.key]}"
         return True
 
     def _locked(self, group: Group) -> Any:
@@ -276,7 +292,7 @@ class _Work:
             others = [other for other in group.keys if other != key]
             spec = run.spec
             finished = Finished(spec.document(), spec.texts(), versions(), run.network, history)
-            told_of_run = told | {"trained_with": others}
+            told_of_run = told | {"trained_with": others, **history.details}
             self._store.save(key, finished, told_of_run, spec.keep_models)
             if not self._is_done(key):  # or it would be computed for ever
                 raise StoreError(f"store: {self._store.path} does not give back what was written")
@@ -311,7 +327,9 @@ class _Work:
         self._watch.began(group.keys, specs, start.iteration if start else 0)
         progress = partial(self._watch.advanced, group.keys)
         keeper = _Keeper(group, specs[0].iterations, self._seconds)
-        return self._execute(runs, progress, start, keeper.see)
+        needed = runs[0].needs
+        trained = None if needed is None else needed.average_model(self._store.load(needed.key))
+        return self._execute(runs, progress, start, keeper.see, trained)
 
 
 def _checkpoint(group: Group) -> "Checkpoint | None":

@@ -5,59 +5,68 @@ begin. How a model is trained is the affair of :mod:`bezoar.training`.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-import torch
 from torch import nn
 
 from bezoar import _options
-from bezoar.models._batch_norm import pool_statistics
-from bezoar.models._initialise import initialise
+from bezoar.models._batch_norm import pool_buffers
+from bezoar.models._initialise import ModelFactory, SeededModule, initialise, make
+from bezoar.models._model import Model, NetworkModel, Softmax, network_model
 from bezoar.models._output_layer import output_layer
 from bezoar.models._resnet import resnet18, resnet34
 from bezoar.models._small import cnn, mlp
 from bezoar.models._softmax import SoftmaxRegression
-from bezoar.models._weights import load_weights
+from bezoar.models._starts import STARTS, Pretrained, Random, Start, Weights, Zero
+from bezoar.models._weights import load_weights, set_weights
 
-#: Every network by its name. A maker takes the shape of a sample, the number of classes, and its
-#: options.
-MODELS: dict[str, Callable[..., nn.Module]] = {
-    "mlp": mlp,
-    "cnn": cnn,
-    "resnet18": resnet18,
-    "resnet34": resnet34,
+#: Every model by its name.
+MODELS: dict[str, Callable[..., Model]] = {
+    "softmax": Softmax,
+    **{make.__name__: network_model(make) for make in (mlp, cnn, resnet18, resnet34)},
 }
 
 __all__ = [
     "MODELS",
+    "STARTS",
+    "Model",
+    "ModelFactory",
+    "NetworkModel",
+    "Pretrained",
+    "Random",
+    "SeededModule",
+    "Softmax",
     "SoftmaxRegression",
+    "Start",
+    "Weights",
+    "Zero",
     "cnn",
     "create",
     "initialise",
     "load_weights",
+    "make",
     "mlp",
+    "network_model",
     "output_layer",
-    "pool_statistics",
+    "pool_buffers",
     "resnet18",
     "resnet34",
+    "set_weights",
 ]
 
 
 def create(
     name: str, image_shape: tuple[int, ...], classes: int, seed: int = 0, **options: Any
 ) -> nn.Module:
-    """The network called ``name``, with parameters that follow from the seed.
+    """The module of the model called ``name``, with parameters that follow from the seed.
 
     Args:
         name: one of :data:`MODELS`.
         image_shape: ``(channels, height, width)`` of an image, or ``(features,)``.
         classes: the number of classes.
-        seed: see :func:`initialise`.
-        **options: options of the network.
+        seed: see :func:`make`.
+        **options: options of the model.
     """
-    given = {"image_shape": tuple(image_shape), "classes": classes, **options}
-    # Layers of torch draw parameters when they are made, from a generator that all share.
-    with torch.random.fork_rng(devices=()):
-        module = _options.create("model", name, MODELS, given)
-    initialise(module, seed)
-    return module
+    model = _options.create("model", name, MODELS, options)
+    return make(partial(model.module, tuple(image_shape), classes), seed)

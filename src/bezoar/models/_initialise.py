@@ -1,5 +1,6 @@
 """The first parameters of a model, as a function of a seed."""
 
+from collections.abc import Callable
 from math import prod, sqrt
 
 import numpy as np
@@ -11,6 +12,37 @@ from bezoar._seeds import Purpose, generator
 
 _DRAWN = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
 _NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.GroupNorm, nn.LayerNorm)
+
+#: Makes a module.
+ModelFactory = Callable[[], nn.Module]
+
+
+class SeededModule(nn.Module):
+    """A module that :func:`make` lets begin in the same way on any machine.
+
+    Its layers are of the kinds that :func:`initialise` knows, and its parameters are all theirs.
+    """
+
+    def initialise(self, rng: np.random.Generator) -> None:
+        """Draw the parameters of all layers."""
+        for name, child in self.named_children():
+            _initialise(child, name, rng)
+
+
+def make(model: ModelFactory, seed: int) -> nn.Module:
+    """A module whose parameters follow from the seed.
+
+    A module with a method ``initialise(rng)``, as every :class:`SeededModule` has it, begins with
+    :func:`initialise`, the same on any machine. Any other keeps what its maker gave it while
+    torch's generator stood at a number that follows from the seed: a module of one's own may have
+    its own way to begin, which must not be overwritten.
+    """
+    with torch.random.fork_rng(devices=()):
+        torch.manual_seed(int(generator(seed, Purpose.START).integers(2**63)))
+        module = model()
+    if callable(getattr(module, "initialise", None)):
+        initialise(module, seed)
+    return module
 
 
 def initialise(module: nn.Module, seed: int) -> None:

@@ -5,6 +5,7 @@ from torch import Tensor, nn
 
 from bezoar._errors import BezoarError
 from bezoar.models._checks import check_count, check_image
+from bezoar.models._initialise import SeededModule
 
 #: Channels that share statistics in group normalisation (Wu and He, 2018, table 3).
 GROUP = 16
@@ -41,7 +42,7 @@ def resnet34(
     return ResNet(image_shape, classes, (3, 4, 6, 3), width, norm)
 
 
-class ResNet(nn.Module):
+class ResNet(SeededModule):
     """A first convolution, stages of residual blocks, the mean over the image, an output layer.
 
     Args:

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from bezoar.models._checks import check_count, check_image
+from bezoar.models._initialise import SeededModule
 
 
 def cnn(
@@ -37,7 +38,7 @@ def mlp(image_shape: tuple[int, ...], classes: int, width: int = 200, depth: int
     return MLP(image_shape, classes, width, depth)
 
 
-class CNN(nn.Module):
+class CNN(SeededModule):
     """See :func:`cnn`."""
 
     def __init__(self, image_shape: tuple[int, ...], classes: int, width: int, hidden: int) -> None:
@@ -58,7 +59,7 @@ class CNN(nn.Module):
         return scores
 
 
-class MLP(nn.Module):
+class MLP(SeededModule):
     """See :func:`mlp`."""
 
     def __init__(self, image_shape: tuple[int, ...], classes: int, width: int, depth: int) -> None:

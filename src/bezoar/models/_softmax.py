@@ -1,11 +1,14 @@
 """Softmax regression: how a model lies in memory."""
 
 from dataclasses import dataclass
+from math import sqrt
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+
+from bezoar._seeds import Purpose, generator
 
 #: Matrix products are several times faster when their long dimensions are multiples of this.
 ALIGNMENT = 16
@@ -37,6 +40,12 @@ class SoftmaxRegression:
     def parameters(self) -> int:
         """The number of parameters, ``D``."""
         return self.classes * (self.features + 1)
+
+    def random_start(self, seed: int) -> Tensor:
+        """``[D]`` where a linear layer of PyTorch begins: uniform in ±1/√features."""
+        bound = 1 / sqrt(self.features)
+        drawn = generator(seed, Purpose.MODEL).uniform(-bound, bound, size=self.parameters)
+        return torch.from_numpy(drawn)
 
     def design(self, samples: NDArray[np.generic], dtype: torch.dtype) -> Tensor:
         """``[n, width]`` samples with bias column and padding; uint8 pixels scaled to [−1, 1].

@@ -1,12 +1,12 @@
 """Starting from given weights."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
-from torch import nn
+from torch import Tensor, nn
 
 from bezoar._errors import BezoarError
 from bezoar.models._output_layer import output_layer
@@ -21,36 +21,61 @@ def load_weights(path: str | Path, module: nn.Module, new_output_layer: bool = F
     Args:
         path: the file, with the tensors of the module's ``state_dict``.
         module: the module, which is changed in place.
-        new_output_layer: whether the output layer keeps what it has, because the file's is for
-            other classes; see :func:`~bezoar.models.output_layer`.
+        new_output_layer: see :func:`set_weights`.
 
     Raises:
-        BezoarError: if tensors are missing, unexpected or misshapen.
+        BezoarError: if the file cannot be read, or its tensors do not fit.
     """
     try:
         given = load_file(path)
     except (SafetensorError, OSError) as error:
         raise BezoarError(f"weights: {path} cannot be read: {error}") from error
-    needed = module.state_dict()
+    set_weights(module, given, new_output_layer, told=f"weights: {path}")
+
+
+def set_weights(
+    module: nn.Module,
+    weights: Mapping[str, Tensor],
+    new_output_layer: bool = False,
+    told: str = "weights: what was given",
+) -> None:
+    """Give a module some parameters and buffers, all or none of them.
+
+    Args:
+        module: the module, which is changed in place.
+        weights: the tensors of the module's ``state_dict``, of any floating-point type.
+        new_output_layer: whether the output layer keeps what it has, because the given one is for
+            other classes; see :func:`~bezoar.models.output_layer`.
+        told: the field and where the weights are from, for errors.
+
+    Raises:
+        BezoarError: if tensors are missing, unexpected, misshapen or not finite.
+    """
+    given, needed = dict(weights), module.state_dict()
     if new_output_layer:
-        own = f"{output_layer(module)[0]}."
+        layer = output_layer(module)
+        if layer is None:
+            kind = type(module).__name__
+            raise BezoarError(f"model: expected a linear layer that gives the scores in {kind}")
+        own = f"{layer[0]}."
         given, needed = (
             {name: tensor for name, tensor in tensors.items() if not name.startswith(own)}
             for tensors in (given, needed)
         )
-    shapes = [
-        f"{name} {list(given[name].shape)} instead of {list(tensor.shape)}"
-        for name, tensor in needed.items()
-        if name in given and given[name].shape != tensor.shape
-    ]
+    both = given.keys() & needed.keys()
     problems = {
-        "missing": [name for name in needed if name not in given],
-        "unexpected": [name for name in given if name not in needed],
-        "misshapen": shapes,
+        "missing": [name for name in needed if name not in both],
+        "unexpected": [name for name in given if name not in both],
+        "misshapen": [
+            f"{name} {list(given[name].shape)} instead of {list(tensor.shape)}"
+            for name, tensor in needed.items()
+            if name in both and given[name].shape != tensor.shape
+        ],
+        "not finite": [name for name in given if not bool(given[name].isfinite().all())],
     }
     found = [f"{problem}: {_listed(names)}" for problem, names in problems.items() if names]
     if found:
-        raise BezoarError(f"weights: {path} does not fit the model; {'; '.join(found)}")
+        raise BezoarError(f"{told} does not fit the model; {'; '.join(found)}")
     with torch.no_grad():
         for name, tensor in needed.items():
             tensor.copy_(given[name])

@@ -30,11 +30,12 @@ def opening(pages: int, runs: Sequence[StoredRun], looks: Collection[Look]) -> s
     if not runs:
         return f"{count(pages, 'result')} that took no training."
     specs = [spec_of(run) for run in runs]
+    models = (MODELS.get(str(spec.model), str(spec.model)) for spec in specs)
     times, seeds = _times(runs), sorted({spec.seed for spec in specs})
     baseline = any(look.name.startswith(BASELINE) for look in looks)
     iterations = _and(f"{number:,}" for number in sorted({spec.iterations for spec in specs}))
     sentences = [
-        f"{count(len(runs), 'run')} of {_distinct(MODELS.get(s.model, s.model) for s in specs)} on "
+        f"{count(len(runs), 'run')} of {_distinct(models)} on "
         f"{_distinct(spec.dataset for spec in specs)}, {iterations} iterations, "
         f"seed{'s' if len(seeds) > 1 else ''} {_distinct(seeds)}: "
         f"{_and(look.label for look in looks)}.",

@@ -139,8 +139,18 @@ class StoredRun:
             graph.add_nodes_from(range(document["agents"]))
             return Network(graph, document["poisoned"], name=document["name"])
 
+    @property
     def models(self) -> "Tensor":
-        """``[agents, D]`` the final models: weights class by class, then biases."""
+        """``[agents, D]`` the final models: the output layer's weights first."""
+        return self._tensors["models"]
+
+    @property
+    def buffers(self) -> "dict[str, Tensor]":
+        """``[agents, …]`` what belongs to the final models and was not exchanged, by name."""
+        return {name: found for name, found in self._tensors.items() if name != "models"}
+
+    @cached_property
+    def _tensors(self) -> "dict[str, Tensor]":
         from safetensors.torch import load
 
         if MODELS not in self.files:
@@ -148,7 +158,8 @@ class StoredRun:
                 f"run {self.key}: its models were not kept; run it with keep_models = true"
             )
         with self._reading(MODELS) as content:
-            return load(content)["models"]
+            found = load(content)
+            return {"models": found["models"], **found}
 
     def verify(self) -> None:
         """Read all its files.
@@ -220,7 +231,8 @@ def write_run(
     if keep_models:
         from safetensors.torch import save
 
-        contents[MODELS] = save({"models": run.history.models.contiguous()})
+        tensors = {"models": run.history.models, **run.history.buffers}
+        contents[MODELS] = save({name: tensor.contiguous() for name, tensor in tensors.items()})
     document = {
         "format": FORMAT,
         "key": key,

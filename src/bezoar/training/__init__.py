@@ -10,13 +10,28 @@ from typing import Any
 from bezoar import _options
 from bezoar.training._checkpoint import Checkpoint, CheckpointError
 from bezoar.training._engine import Engine, History, check_length
+from bezoar.training._flat_model import average_model
 from bezoar.training._machine_speed import operations, product_speed
 from bezoar.training._metrics import METRICS, Metric
 from bezoar.training._network_task import NetworkTask
-from bezoar.training._optimizers import OPTIMIZERS, HeavyBall, Momentum, Optimizer, PlainStep
+from bezoar.training._optimizers import (
+    OPTIMIZERS,
+    HeavyBall,
+    Momentum,
+    Nesterov,
+    Optimizer,
+    PlainStep,
+)
 from bezoar.training._quadratic import QuadraticTask, lower_bound_task, random_quadratics
 from bezoar.training._run import Run, State
-from bezoar.training._schedules import SCHEDULES, Constant, Horizon, InverseSqrt, Schedule
+from bezoar.training._schedules import (
+    SCHEDULES,
+    Constant,
+    Horizon,
+    InverseSqrt,
+    OneCycle,
+    Schedule,
+)
 from bezoar.training._softmax import SoftmaxTask
 from bezoar.training._task import DTYPES, Cost, Task, check_device, check_runs
 from bezoar.training._workers import Workers, available_cores
@@ -37,7 +52,9 @@ __all__ = [
     "InverseSqrt",
     "Metric",
     "Momentum",
+    "Nesterov",
     "NetworkTask",
+    "OneCycle",
     "Optimizer",
     "PlainStep",
     "QuadraticTask",
@@ -48,6 +65,7 @@ __all__ = [
     "Task",
     "Workers",
     "available_cores",
+    "average_model",
     "check_device",
     "check_length",
     "check_runs",

@@ -78,7 +78,7 @@ class AgentSamples:
         samples = self._dataset.train[self._partition.samples(agent)[places]]
         if augmentation is not None:
             samples = crop_and_flip(samples, augmentation)
-        return self._as_inputs(samples)
+        return as_inputs(samples, self._dtype, self._device)
 
     def labels(self, run: int, agent: int, places: Ints) -> Labels:
         """The labels of some of an agent's samples in one run."""
@@ -96,18 +96,19 @@ class AgentSamples:
 
     def tests(self, places: slice) -> tuple[Tensor, Tensor]:
         """``[n, …]`` some test samples, and ``[n]`` their labels."""
-        labels = self._dataset.test_labels[places]
-        return self._as_inputs(np.array(self._dataset.test[places])), self._to_device(labels)
-
-    def _as_inputs(self, samples: NDArray[np.generic]) -> Tensor:
-        """Samples as a tensor, channels last in memory; uint8 pixels are scaled to [−1, 1]."""
-        values = torch.from_numpy(samples).to(self._device).to(self._dtype)
-        if values.ndim == 4:
-            values = values.contiguous(memory_format=torch.channels_last)
-        return values.mul_(2 / 255).sub_(1) if samples.dtype == np.uint8 else values
+        images = as_inputs(np.array(self._dataset.test[places]), self._dtype, self._device)
+        return images, self._to_device(self._dataset.test_labels[places])
 
     def _to_device(self, numbers: NDArray[np.generic]) -> Tensor:
         return torch.from_numpy(np.array(numbers)).to(self._device)
+
+
+def as_inputs(samples: NDArray[np.generic], dtype: torch.dtype, device: torch.device) -> Tensor:
+    """Samples as a tensor, channels last in memory; uint8 pixels are scaled to [−1, 1]."""
+    values = torch.from_numpy(samples).to(device).to(dtype)
+    if values.ndim == 4:
+        values = values.contiguous(memory_format=torch.channels_last)
+    return values.mul_(2 / 255).sub_(1) if samples.dtype == np.uint8 else values
 
 
 def data_identity(dataset: Dataset, partition: Partition) -> str:

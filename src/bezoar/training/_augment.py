@@ -1,6 +1,7 @@
 """Augmentation of images: random crops and flips."""
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 #: Pixels added on every side before an image is cropped to its size again.
@@ -10,20 +11,19 @@ PADDING = 4
 def crop_and_flip(images: NDArray[np.generic], rng: np.random.Generator) -> NDArray[np.generic]:
     """Move every image by up to four pixels, and mirror every other one, at random.
 
-    An image is padded with zeros (black pixels) and a part of its size is cut out, each as likely;
-    then it is mirrored left to right with probability one half.
+    An image is padded with zeros (black pixels) and mirrored left to right with probability one
+    half; then a part of its former size is cut out, each as likely.
 
     Args:
         images: ``[n, channels, height, width]``.
         rng: where the random choices come from.
     """
-    count, height, width = len(images), *images.shape[2:]
-    moves = rng.integers(0, 2 * PADDING + 1, size=(count, 2)).tolist()
-    mirrored = rng.integers(0, 2, size=count).tolist()
-    around = ((0, 0), (0, 0), (PADDING, PADDING), (PADDING, PADDING))
-    padded = np.pad(images, around)
-    moved = np.empty_like(images)
-    for image, ((down, right), turned) in enumerate(zip(moves, mirrored, strict=True)):
-        part = padded[image, :, down : down + height, right : right + width]
-        moved[image] = part[..., ::-1] if turned else part
-    return moved
+    count, channels, height, width = images.shape
+    down, right = rng.integers(0, 2 * PADDING + 1, size=(2, count))
+    mirrored = rng.integers(0, 2, size=count) == 1
+    larger = (count, channels, height + 2 * PADDING, width + 2 * PADDING)
+    padded = np.zeros(larger, images.dtype)
+    padded[:, :, PADDING:-PADDING, PADDING:-PADDING] = images
+    padded[mirrored] = padded[mirrored, ..., ::-1]
+    windows = sliding_window_view(padded, (height, width), axis=(2, 3))
+    return windows[np.arange(count), :, down, right]

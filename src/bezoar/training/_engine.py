@@ -1,7 +1,7 @@
 """Algorithm 1 for many runs at once."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -32,11 +32,15 @@ class History:
         iterations: ``[n]`` after how many iterations.
         metrics: ``[n]`` values for each metric.
         models: ``[agents, D]`` the final models, the output layer's weights first.
+        buffers: ``[agents, …]`` what belongs to the final models and is not exchanged, by name.
+        details: how it was computed, as far as that is worth telling.
     """
 
     iterations: NDArray[np.int64]
     metrics: dict[str, NDArray[np.float64]]
     models: Tensor
+    buffers: Mapping[str, Tensor] = field(default_factory=dict)
+    details: Mapping[str, Any] = field(default_factory=dict)
 
     def __getitem__(self, metric: str) -> NDArray[np.float64]:
         return self.metrics[metric]
@@ -199,8 +203,15 @@ class Engine:
             for metric in self.meter.metrics
         }
         numbers = {name: column.cpu().numpy() for name, column in columns.items()}
+        buffers = {name: state.tensors[name].cpu() for name in self.task.buffers}
         return [
-            History(iterations, {name: numbers[name][run] for name in numbers}, vectors[run])
+            History(
+                iterations,
+                {name: values[run] for name, values in numbers.items()},
+                vectors[run],
+                {name: values[run] for name, values in buffers.items()},
+                self.task.details,
+            )
             for run in range(len(self.runs))
         ]
 
@@ -211,12 +222,12 @@ def check_length(iterations: int, every: int, metrics: Sequence[str], local_step
     Raises:
         BezoarError: with the field, what was found and what is allowed.
     """
-    for field, found, least in (
+    for name, found, least in (
         ("iterations", iterations, 0),
         ("every", every, 1),
         ("local_steps", local_steps, 1),
     ):
         if found < least:
-            raise BezoarError(f"{field}: expected at least {least}, found {found}")
+            raise BezoarError(f"{name}: expected at least {least}, found {found}")
     for name in metrics:
         choose("metrics", name, METRICS)

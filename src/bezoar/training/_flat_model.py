@@ -1,7 +1,7 @@
 """A torch module whose parameters lie in a vector that somebody else holds."""
 
 import copy
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -10,9 +10,10 @@ from torch import Tensor, nn
 
 from bezoar._errors import BezoarError
 from bezoar.aggregators import OutputLayer
+from bezoar.models import output_layer, pool_buffers
 
-#: Makes a module; it is called with torch's generator at a seed of the run's.
-ModelFactory = Callable[[], nn.Module]
+#: How the names of buffers begin in the state of a training.
+BUFFERS = "buffers."
 
 #: Layers that draw random numbers in training.
 _RANDOM = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.RReLU)
@@ -37,10 +38,9 @@ class FlatModel:
     """A module whose parameters and buffers are views into memory that it is given.
 
     In a vector ``[D]`` the weight of the output layer comes first, the other parameters follow in
-    the module's order. The output layer is ``module.output`` if that is an :class:`torch.nn.Linear`
-    layer, otherwise the last such layer of the module. In memory the channels of convolutions come
-    last, ``[out, height, width, in]``, which is the layout that torch computes fastest with;
-    :meth:`vectors` has every parameter as the module's own ``flatten`` gives it.
+    the module's order; see :func:`~bezoar.models.output_layer`. In memory the channels of
+    convolutions come last, ``[out, height, width, in]``, which is the layout that torch computes
+    fastest with; :meth:`vectors` has every parameter as the module's own ``flatten`` gives it.
 
     Args:
         module: the module. It loses its own parameters: see :meth:`bind`.
@@ -56,13 +56,14 @@ class FlatModel:
         self.module = module
         self._initial = {name: b.detach().clone() for name, b in module.named_buffers()}
         named = dict(module.named_parameters())
-        output = find_output_layer(module)
-        if output is not None:
-            [first] = [name for name, each in named.items() if each is output.weight]
-            named = {first: named.pop(first), **named}
         if not named:
             raise BezoarError("model: expected a module with parameters, found one without")
-        self.output_layer = None if output is None else OutputLayer(*output.weight.shape)
+        output, self.output_layer = output_layer(module), None
+        if output is not None:
+            weight = output[1].weight
+            [first] = [name for name, each in named.items() if each is weight]
+            named = {first: named.pop(first), **named}
+            self.output_layer = OutputLayer(*weight.shape)
         self._names = list(named)
         self._shapes = [tuple(each.shape) for each in named.values()]
         self._sizes = [each.numel() for each in named.values()]
@@ -142,6 +143,14 @@ class FlatModel:
             if found is not None and found is not buffers[place.name]:
                 buffers[place.name].copy_(found)
 
+    def state_dict(self, vector: Tensor, buffers: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Parameters and buffers as the module names and shapes them, on the CPU."""
+        self.bind(vector, buffers)
+        return {
+            name: values.detach().cpu().clone(memory_format=torch.contiguous_format)
+            for name, values in self.module.state_dict().items()
+        }
+
     def release(self) -> None:
         """Let go of the memory given to :meth:`bind`."""
         for own in self._parameters:
@@ -187,40 +196,18 @@ def _view(values: Tensor, shape: tuple[int, ...]) -> Tensor:
     return values.view(*lead, out, height, width, inner).movedim(-1, -3)
 
 
-def find_output_layer(module: nn.Module) -> nn.Linear | None:
-    """``module.output`` if it is a linear layer, else the last linear layer, if there is one."""
-    output = getattr(module, "output", None)
-    if isinstance(output, nn.Linear):
-        return output
-    linear = [part for part in module.modules() if isinstance(part, nn.Linear)]
-    return linear[-1] if linear else None
-
-
-def pooled(buffers: Mapping[str, Tensor], weights: Tensor) -> dict[str, Tensor]:
-    """The buffers of the average model, ``[runs, …]`` each.
-
-    Running means are averaged. A running variance becomes the variance over the samples of all
-    agents: the mean of the variances plus the variance of the means. Other numbers are averaged;
-    of counters the largest is taken.
+def average_model(
+    module: nn.Module, models: Tensor, buffers: Mapping[str, Tensor]
+) -> dict[str, Tensor]:
+    """The average of some agents' final models, with the names of a module's ``state_dict``.
 
     Args:
-        buffers: ``[runs, agents, …]`` every agent's.
-        weights: ``[runs, agents]`` the weight of each agent; they sum to one.
+        module: a module like those that were trained; it loses its own parameters.
+        models: ``[agents, D]`` as a :class:`~bezoar.training.History` has them.
+        buffers: ``[agents, …]`` likewise.
     """
-    found = {}
-    for name, values in buffers.items():
-        share = weights.view(*weights.shape, *[1] * (values.ndim - 2))
-        counted = values.masked_fill(share == 0, 0)
-        if not values.is_floating_point():
-            found[name] = counted.amax(1)
-            continue
-        share = share.to(values.dtype)
-        mean = (counted * share).sum(1)
-        prefix, _, kind = name.rpartition("running_")
-        means = buffers.get(f"{prefix}running_mean") if kind == "var" else None
-        if means is not None:
-            middle = (means.masked_fill(share == 0, 0) * share).sum(1, keepdim=True)
-            apart = (means - middle).masked_fill(share == 0, 0)
-            mean = mean + (apart.square() * share).sum(1)
-        found[name] = mean
-    return found
+    flat = FlatModel(module)
+    weights = torch.full((1, len(models)), 1 / len(models), dtype=torch.float64)
+    together = {name.removeprefix(BUFFERS): values.unsqueeze(0) for name, values in buffers.items()}
+    pooled = {name: values[0] for name, values in pool_buffers(together, weights).items()}
+    return flat.state_dict(flat.in_memory(models.mean(0)), pooled)

@@ -3,7 +3,7 @@
 import torch
 
 from bezoar.data import Dataset
-from bezoar.training._flat_model import ModelFactory
+from bezoar.models import ModelFactory
 from bezoar.training._task import DTYPES, Cost
 
 

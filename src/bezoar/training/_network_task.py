@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
@@ -16,12 +15,13 @@ from bezoar._options import choose
 from bezoar._seeds import Purpose, generator
 from bezoar.aggregators import OutputLayer
 from bezoar.data import Dataset, Partition
+from bezoar.models import ModelFactory, make, pool_buffers, set_weights
 from bezoar.training._agent_samples import AgentSamples, Labels, data_identity
 from bezoar.training._batches import Batches, Ints, Order
-from bezoar.training._flat_model import FlatModel, Lender, ModelFactory, pooled
+from bezoar.training._flat_model import BUFFERS, FlatModel, Lender
 from bezoar.training._network_cost import network_cost
 from bezoar.training._run import Run, State
-from bezoar.training._task import Task, check_partition
+from bezoar.training._task import Task, check_partition, start_of
 from bezoar.training._threads import fastest_threads
 from bezoar.training._workers import Workers
 
@@ -31,9 +31,8 @@ AUTOCAST = {"bfloat16": torch.bfloat16, "float16": torch.float16}
 #: Test samples evaluated at a time.
 TESTED = 256
 
-#: How the names of buffers begin in the state, and the name of the number of threads, which stays
-#: on the host.
-BUFFERS, THREADS = "buffers.", "threads"
+#: The name in the state of the number of threads, which stays on the host.
+THREADS = "threads"
 
 
 class NetworkTask(Task):
@@ -66,8 +65,9 @@ class NetworkTask(Task):
         order: how agents go through their samples: ``"random"`` or ``"consecutive"``.
         augment: whether images are cropped and mirrored at random.
         accumulate: in how many parts a batch is computed one after the other, to save memory.
-        start: ``[D]`` where everyone starts; by default where the module is initialised with the
-            run's seed.
+        start: for each run's seed the state dict that everyone starts with: parameters, and buffers
+            such as the statistics of batch norm. By default that of
+            :func:`~bezoar.models.make`.
         gradient_samples: how many of its samples an agent's gradient is measured on, always the
             same ones, drawn at random; by default all.
         autocast: ``"bfloat16"`` or ``"float16"``: compute products in this type. Not every
@@ -91,7 +91,7 @@ class NetworkTask(Task):
         order: Order = "random",
         augment: bool = False,
         accumulate: int = 1,
-        start: ArrayLike | Tensor | None = None,
+        start: Mapping[int, Mapping[str, Tensor]] | None = None,
         gradient_samples: int | None = None,
         autocast: str | None = None,
         threads: int | None = None,
@@ -106,14 +106,11 @@ class NetworkTask(Task):
         self.batches = Batches(partition.sizes, batch, order)
         self._check_options()
         self._samples = AgentSamples(dataset, partition, self.runs, self.dtype, self.device)
-        self._make = model
         seeds = dict.fromkeys(run.seed for run in self.runs)
-        made = {seed: self._made_with(seed) for seed in seeds}
+        made = {seed: self._made(model, seed, start) for seed in seeds}
         self._model = made[self.runs[0].seed]
         self._starts = {seed: each.start for seed, each in made.items()}
         self._buffers = {seed: each.initial_buffers for seed, each in made.items()}
-        if start is not None:
-            self._starts = dict.fromkeys(seeds, self._given(start))
         self._lent = Lender(self._model)
         self._read: tuple[Tensor | None, int] = None, 1
         self._check_scores()
@@ -135,23 +132,14 @@ class NetworkTask(Task):
         if self.autocast is not None:
             choose("autocast", self.autocast, AUTOCAST)
 
-    def _made_with(self, seed: int) -> FlatModel:
-        """A module initialised with a run's seed, whatever torch's generator stands at."""
-        rng = generator(seed, Purpose.START)
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(int(rng.integers(2**63)))
-            module = self._make()
-        return FlatModel(module.to(device=self.device, dtype=self.dtype))
-
-    def _given(self, start: ArrayLike | Tensor) -> Tensor:
-        vector = torch.as_tensor(start, dtype=self.dtype, device=self.device)
-        if vector.shape != (self._model.size,):
-            raise BezoarError(
-                f"start: expected {self._model.size} numbers, found the shape {list(vector.shape)}"
-            )
-        if not bool(torch.isfinite(vector).all()):
-            raise BezoarError("start: expected finite numbers, found some that are not")
-        return self._model.in_memory(vector)
+    def _made(
+        self, model: ModelFactory, seed: int, start: Mapping[int, Mapping[str, Tensor]] | None
+    ) -> FlatModel:
+        """The model that everyone starts with in runs of one seed."""
+        module = make(model, seed).to(device=self.device, dtype=self.dtype)
+        if start is not None:
+            set_weights(module, start_of(start, seed), told=f"start: what is given for seed {seed}")
+        return FlatModel(module)
 
     def _check_scores(self) -> None:
         inputs, _ = self._samples.tests(slice(2))
@@ -305,7 +293,12 @@ class NetworkTask(Task):
         return tuple(BUFFERS + name for name in self._model.initial_buffers)
 
     def average_buffers(self, state: State, weights: Tensor) -> dict[str, Tensor]:
-        return pooled({name: state.tensors[name] for name in self.buffers}, weights)
+        return pool_buffers({name: state.tensors[name] for name in self.buffers}, weights)
+
+    @property
+    def details(self) -> Mapping[str, Any]:
+        together = "side by side" if self.threads == 1 else "one after the other"
+        return {"agents_computed": together, "threads_of_an_operation": self.threads}
 
     @property
     def tests(self) -> bool:

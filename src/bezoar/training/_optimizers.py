@@ -75,7 +75,18 @@ class HeavyBall(_WithMomentum):
         return memory["momentum"].mul_(self.beta).add_(gradients)
 
 
+@dataclass(frozen=True)
+class Nesterov(_WithMomentum):
+    """Nesterov's momentum as PyTorch has it: ``m ← β m + g``, ``d = g + β m``."""
+
+    name: ClassVar[str] = "nesterov"
+
+    def direction(self, gradients: Tensor, memory: Mapping[str, Tensor]) -> Tensor:
+        momentum = memory["momentum"].mul_(self.beta).add_(gradients)
+        return gradients.add_(momentum, alpha=self.beta)
+
+
 #: Every optimiser by its name.
 OPTIMIZERS: dict[str, type[Optimizer]] = {
-    kind.name: kind for kind in (PlainStep, Momentum, HeavyBall)
+    kind.name: kind for kind in (PlainStep, Momentum, HeavyBall, Nesterov)
 }

@@ -2,10 +2,13 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from math import sqrt
-from typing import ClassVar
+from math import cos, pi, sqrt
+from typing import ClassVar, Literal
 
-from bezoar._options import Part, Positive
+from bezoar._options import Part, Positive, Share
+
+#: How step sizes fall after a warm-up.
+Decay = Literal["cosine", "linear"]
 
 
 class Schedule(Part, ABC):
@@ -59,7 +62,31 @@ class Horizon(_Scaled):
         return self.scale / sqrt(iterations)
 
 
+@dataclass(frozen=True)
+class OneCycle(_Scaled):
+    """Up to ``γ`` in a straight line, then down to almost zero.
+
+    Args:
+        scale: the largest step size ``γ``.
+        warm_up: the share of iterations until it is reached.
+        decay: down along half a wave of the cosine, or in a straight line.
+    """
+
+    warm_up: Share = 0.2
+    decay: Decay = "cosine"
+
+    name: ClassVar[str] = "one_cycle"
+
+    def __call__(self, iteration: int, iterations: int) -> float:
+        up = self.warm_up * iterations
+        if iteration <= up:
+            return self.scale * iteration / up
+        # The last iteration is one short of zero.
+        left = (iterations + 1 - iteration) / (iterations + 1 - up)
+        return self.scale * (left if self.decay == "linear" else (1 - cos(pi * left)) / 2)
+
+
 #: Every schedule by its name.
 SCHEDULES: dict[str, type[Schedule]] = {
-    kind.name: kind for kind in (InverseSqrt, Constant, Horizon)
+    kind.name: kind for kind in (InverseSqrt, Constant, Horizon, OneCycle)
 }

@@ -1,11 +1,13 @@
 """Softmax regression: full gradients for all runs in one pass over the data, or batches."""
 
+import hashlib
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn.functional import cross_entropy
 
 from bezoar._errors import BezoarError
 from bezoar.aggregators import OutputLayer
@@ -17,7 +19,7 @@ from bezoar.training._agents_in_batches import AgentsInBatches
 from bezoar.training._batches import Batches, Order
 from bezoar.training._run import Run, State
 from bezoar.training._softmax_batches import SoftmaxBatches
-from bezoar.training._task import DTYPES, Cost, Task, check_partition
+from bezoar.training._task import DTYPES, Cost, Task, check_partition, start_of
 from bezoar.training._workers import Workers
 
 #: Models tested at a time.
@@ -47,6 +49,8 @@ class SoftmaxTask(Task):
         batch: how many of its samples an agent takes for a gradient; by default all.
         order: how agents go through their samples in batches: ``"random"``, or ``"consecutive"``
             as the code of the paper's authors does with batches of 5000.
+        start: ``[D]`` for each run's seed where everyone starts, see
+            :meth:`~bezoar.models.SoftmaxRegression.flatten`; by default at zero.
     """
 
     def __init__(
@@ -61,6 +65,7 @@ class SoftmaxTask(Task):
         *,
         batch: int | None = None,
         order: Order = "random",
+        start: Mapping[int, Tensor] | None = None,
     ) -> None:
         super().__init__(runs, workers, dtype, device)
         check_partition(dataset, partition, self.runs)
@@ -80,8 +85,26 @@ class SoftmaxTask(Task):
             drawn = Batches(partition.sizes, batch, order)
             self._sampled = SoftmaxBatches(self._way, drawn, *described, workers)
             self._told = f"batches of {batch} in {order} order, "
+        self._starts = {
+            seed: self._vector(start, seed) for seed in dict.fromkeys(r.seed for r in self.runs)
+        }
+        if start is not None:
+            digest = hashlib.sha256(torch.stack(list(self._starts.values())).numpy().tobytes())
+            self._told = f"from {digest.hexdigest()}, {self._told}"
         self._test: _TestSet | None = None
-        self._gaps: dict[tuple[int, ...], float] = {}
+        self._lowest: dict[tuple[int, ...], float] = {}
+
+    def _vector(self, start: Mapping[int, Tensor] | None, seed: int) -> Tensor:
+        """``[D]`` where runs of one seed start, float64."""
+        if start is None:
+            return torch.zeros(self.model.parameters, dtype=torch.float64)
+        vector = start_of(start, seed).detach().cpu().double()
+        if vector.shape != (self.model.parameters,) or not bool(vector.isfinite().all()):
+            raise BezoarError(
+                f"start: expected {self.model.parameters} finite numbers for seed {seed}, found "
+                f"{int(vector.isfinite().sum())} finite ones of the shape {list(vector.shape)}"
+            )
+        return vector
 
     @staticmethod
     def cost(
@@ -108,8 +131,9 @@ class SoftmaxTask(Task):
         )
 
     def start(self) -> dict[str, Tensor]:
-        shape = (len(self.runs), self.agents, self.model.classes, self.model.width)
-        return {"models": torch.zeros(shape, dtype=self.dtype, device=self.device)}
+        vectors = torch.stack([self._starts[run.seed] for run in self.runs])
+        models = self.model.unflatten(vectors).to(self.device, self.dtype).unsqueeze(1)
+        return {"models": models.expand(-1, self.agents, -1, -1).clone()}
 
     def gradients(self, state: State, update: int, out: Tensor) -> Tensor:
         if self._sampled is not None:
@@ -157,27 +181,28 @@ class SoftmaxTask(Task):
         return theory.softmax_smoothness(design[held] for held in places)
 
     def initial_gap(self, run: int) -> float:
-        """``f(x⁰) − f*`` with a lower bound for ``f*``; found once for the same regular agents."""
-        regular = self.runs[run].network.regular
-        if regular not in self._gaps:
-            self._gaps[regular] = self._initial_gap(regular)
-        return self._gaps[regular]
-
-    def _initial_gap(self, regular: Sequence[int]) -> float:
+        """``f(x⁰) − f*`` with a lower bound for ``f*``; that is found once for the same agents."""
         from bezoar import theory
 
+        regular, start = self.runs[run].network.regular, self._starts[self.runs[run].seed]
+        # Where everyone starts at zero, all classes are equally likely.
+        first = float(np.log(self.dataset.classes))
+        if regular in self._lowest and not start.any():
+            return first - self._lowest[regular]
         held = [self.partition.samples(agent) for agent in regular]
         order = np.concatenate(held)
         weights = np.concatenate([np.full(len(own), 1 / (len(held) * len(own))) for own in held])
-        lowest = theory.softmax_infimum(
-            self._design()[order],
-            self.dataset.train_labels[order],
-            weights,
-            classes=self.dataset.classes,
-            iterations=200,
-        )
-        # Everyone starts at zero, where all classes are equally likely.
-        return float(np.log(self.dataset.classes)) - lowest.lower
+        design, labels = self._design()[order], self.dataset.train_labels[order]
+        if regular not in self._lowest:
+            self._lowest[regular] = theory.softmax_infimum(
+                design, labels, weights, classes=self.dataset.classes, iterations=200
+            ).lower
+        if start.any():
+            models = self.model.unflatten(start)[:, : design.shape[1]]
+            scores = torch.from_numpy(design) @ models.T
+            costs = cross_entropy(scores, torch.from_numpy(labels), reduction="none")
+            first = float(torch.from_numpy(weights) @ costs)
+        return first - self._lowest[regular]
 
     def _design(self) -> NDArray[np.float64]:
         """``[n, features + 1]`` the training samples as the model sees them, without padding."""

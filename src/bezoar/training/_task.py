@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -14,6 +15,8 @@ from bezoar.aggregators import OutputLayer
 from bezoar.data import Dataset, Partition
 from bezoar.training._run import Run, State
 from bezoar.training._workers import Workers
+
+Start = TypeVar("Start")
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
@@ -125,6 +128,11 @@ class Task(ABC):
         return {}
 
     @property
+    def details(self) -> Mapping[str, Any]:
+        """How it computes, as far as that is worth telling beside results."""
+        return {}
+
+    @property
     def output_layer(self) -> OutputLayer | None:
         """Where the output layer lies in a flattened model, if there is one."""
         return None
@@ -175,6 +183,14 @@ def check_partition(dataset: Dataset, partition: Partition, runs: Sequence[Run])
         )
     for run in runs:
         run.attack.check(dataset.classes)
+
+
+def start_of(start: Mapping[int, Start], seed: int) -> Start:
+    """Where the runs of one seed start."""
+    if seed not in start:
+        known = ", ".join(map(str, start)) or "none"
+        raise BezoarError(f"start: expected one for the seed {seed} of a run, found seeds {known}")
+    return start[seed]
 
 
 def check_device(name: str) -> torch.device:

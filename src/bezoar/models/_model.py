@@ -1,0 +1,97 @@
+"""What is trained, chosen by name with its options."""
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache, wraps
+from math import prod
+from typing import Any, ClassVar, get_type_hints
+
+from torch import Tensor, nn
+
+from bezoar._errors import BezoarError
+from bezoar._options import Part
+from bezoar.models._initialise import SeededModule
+
+#: Makes a module from the shape of a sample, the number of classes, and options.
+ModuleMaker = Callable[..., nn.Module]
+
+
+class Model(ABC):
+    """What is trained: makes a module for given samples and classes."""
+
+    @abstractmethod
+    def module(self, sample_shape: tuple[int, ...], classes: int) -> nn.Module:
+        """A module that turns samples ``[n, *sample_shape]`` into scores ``[n, classes]``."""
+
+
+class Linear(SeededModule):
+    """Softmax regression as a module.
+
+    Args:
+        features: the number of features of a sample.
+        classes: the number of classes.
+    """
+
+    def __init__(self, features: int, classes: int) -> None:
+        super().__init__()
+        self.output = nn.Linear(features, classes)
+
+    def forward(self, samples: Tensor) -> Tensor:
+        """``[n, classes]`` scores of ``[n, …]`` samples."""
+        scores: Tensor = self.output(samples.flatten(1))
+        return scores
+
+
+@dataclass(frozen=True)
+class Softmax(Part, Model):
+    """Softmax regression: multinomial logistic regression with a bias."""
+
+    name: ClassVar[str] = "softmax"
+
+    def module(self, sample_shape: tuple[int, ...], classes: int) -> nn.Module:
+        return Linear(prod(sample_shape), classes)
+
+
+@dataclass(frozen=True)
+class NetworkModel(Model):
+    """A neural network with its options.
+
+    Attributes:
+        make: makes the module.
+        options: what it is given beside the shape of a sample and the number of classes.
+    """
+
+    make: ModuleMaker
+    options: Mapping[str, Any]
+
+    def module(self, sample_shape: tuple[int, ...], classes: int) -> nn.Module:
+        made: Any = self.make(tuple(sample_shape), classes, **self.options)
+        if not isinstance(made, nn.Module):
+            raise BezoarError(f"model: expected a torch.nn.Module, found {type(made).__name__}")
+        return made
+
+
+@cache
+def network_model(make: ModuleMaker) -> Callable[..., NetworkModel]:
+    """What takes a network's options alone, as other parts that are chosen by name do.
+
+    Args:
+        make: a class or function of the shape of a sample, the number of classes, and options.
+    """
+    taken = list(inspect.signature(make).parameters.values())
+    if len(taken) < 2:
+        raise BezoarError(
+            "model: expected a function of the shape of a sample, the number of classes and "
+            f"options, found one of {len(taken)} parameters"
+        )
+
+    @wraps(make)
+    def with_options(**options: Any) -> NetworkModel:
+        return NetworkModel(make, options)
+
+    hinted = make.__init__ if isinstance(make, type) else make  # type: ignore[misc]
+    with_options.__annotations__ = get_type_hints(hinted, include_extras=True)
+    with_options.__signature__ = inspect.Signature(taken[2:])  # type: ignore[attr-defined]
+    return with_options
