@@ -268,14 +268,8 @@ class _Work:
     def _train_together(self, group: Group, known: "Mapping[str, Prepared]") -> None:
         from bezoar.training import CheckpointError
 
-        try:
-            runs = _prepared(group, known)
-        except Exception as error:  # as when files were moved
-            problem = f"{len(group.keys)} runs that were begun cannot go on: {reason_for(error)}"
-            self._watch.said(f"{problem}; those that are asked for start over")
-            return
-        if tuple(run.key for run in runs) != group.keys:
-            self._watch.said("files that a group of runs is made from have changed; it starts over")
+        runs = self._prepared(group, known)
+        if runs is None:
             return
         # Written again even where it was begun before, since files may lie elsewhere now.
         specs = tuple(run.spec.document() for run in runs)
@@ -306,6 +300,28 @@ class _Work:
                 raise StoreError(f"store: {self._store.path} does not give back what was written")
         self._watch.ended(group.keys, failed=False)
 
+    def _prepared(self, group: Group, known: "Mapping[str, Prepared]") -> "list[Prepared] | None":
+        """The runs of a group, some of which only an earlier sweep asked for.
+
+        Returns:
+            ``None`` if they are not what they were when the group was begun.
+        """
+        from bezoar.experiments._prepare import prepare
+
+        try:
+            runs = [
+                known[key] if key in known else prepare(RunSpec.read(spec, group.base))
+                for key, spec in zip(group.keys, group.specs, strict=True)
+            ]
+        except Exception as error:  # as when files were moved
+            problem = f"{len(group.keys)} runs that were begun cannot go on: {reason_for(error)}"
+            self._watch.said(f"{problem}; those that are asked for start over")
+            return None
+        if tuple(run.key for run in runs) != group.keys:
+            self._watch.said("files that a group of runs is made from have changed; it starts over")
+            return None
+        return runs
+
     def _histories(
         self, group: Group, runs: "Sequence[Prepared]", start: "Checkpoint | None"
     ) -> "list[History]":
@@ -316,20 +332,6 @@ class _Work:
         needed = runs[0].needs
         trained = None if needed is None else needed.average_model(self._store.load(needed.key))
         return self._execute(runs, progress, start, keeper.see, trained)
-
-
-def _prepared(group: Group, known: "Mapping[str, Prepared]") -> "list[Prepared]":
-    """The runs of a group, which may have been begun by a sweep of more runs than are known here.
-
-    Raises:
-        Exception: if one of those others cannot be prepared, as when its files are gone.
-    """
-    from bezoar.experiments._prepare import prepare
-
-    return [
-        known[key] if key in known else prepare(RunSpec.read(spec, group.base))
-        for key, spec in zip(group.keys, group.specs, strict=True)
-    ]
 
 
 def _checkpoint(group: Group) -> "Checkpoint | None":

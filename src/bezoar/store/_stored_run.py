@@ -231,8 +231,8 @@ def write_run(
     if keep_models:
         from safetensors.torch import save
 
-        kept = {"models": run.history.models, **run.history.buffers}
-        contents[MODELS] = save({name: tensor.contiguous() for name, tensor in kept.items()})
+        tensors = {"models": run.history.models, **run.history.buffers}
+        contents[MODELS] = save({name: tensor.contiguous() for name, tensor in tensors.items()})
     document = {
         "format": FORMAT,
         "key": key,
