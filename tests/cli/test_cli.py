@@ -130,7 +130,7 @@ def test_show_draws_the_network_and_the_partition(tmp_path):
     )
     assert result.exit_code == 0, result.output
     assert "not connected" in result.output
-    assert "5,923" in result.output  # the zeros, all at agent 0
+    assert "5923" in result.output  # the zeros, all at agent 0
     assert sorted(p.name for p in tmp_path.iterdir()) == ["n-partition.png", "n.png"]
     found = json.loads(inside("show", "--network", "ring", "--poisoned", "2,7", "--json").stdout)
     assert found["poisoned"] == [2, 7]

@@ -150,9 +150,9 @@ def test_partitions_are_told_with_the_poisoned_marked(swept, swept_page):
     table = after.partition("</table>")
     rows = re.findall(r"<tr.*?</tr>", table[0])[1:]
     for agent, row in enumerate(rows):
-        counts = [cell.replace(",", "") for cell in re.findall(r"<td[^>]*>(.*?)</td>", row)]
-        assert counts[:10] == [str(n) if n else "·" for n in held[agent]]
-        assert counts[10] == str(held[agent].sum())
+        counts = re.findall(r"<td[^>]*>(.*?)</td>", row)
+        assert counts[:10] == [f"{n:,}" if n else "·" for n in held[agent]]
+        assert counts[10] == f"{held[agent].sum():,}"
         assert counts[11] == {4: "two_castle", 9: "fan"}.get(agent, "")
 
 
@@ -193,6 +193,12 @@ def test_mixing_matrices_that_runs_use_have_a_theory_each(tmp_path):
         assert (rule, constant) == ("WeiMean", "λ'")
         assert value == f"{theory.mixing_gap(networks.fan(), mixing):.4f}"
     assert not found
+
+
+def test_formulas_are_set_and_not_broken_between_lines():
+    page = templates().from_string("{{ text|maths }}")
+    text = page.render(text="K ≥ 1.07e+03 L², ρ < -0.5 at δ_max")
+    assert text == "K\u00a0≥\u00a01.07×10³\u00a0L², ρ\u00a0&lt;\u00a0−0.5 at δ<sub>max</sub>"
 
 
 def test_it_is_the_same_twice_and_leaves_nothing_else(reproduced, tmp_path):

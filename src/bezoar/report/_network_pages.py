@@ -193,8 +193,7 @@ def _table_of_runs(runs: Sequence[tuple[RunSpec, Network]]) -> Table:
         for agent in where.poisoned:
             names[agent][str(spec.network)] = None
     counts = samples_of(first, network.agents)
-    totals = [f"{total:,}" for total in counts.sum(axis=1)]
-    columns = {"all": totals, "poisoned on": [", ".join(name) for name in names]}
+    columns = {"all": counts.sum(axis=1).tolist(), "poisoned on": [*map(", ".join, names)]}
     return _table(title, counts, [agent for agent, name in enumerate(names) if name], columns)
 
 
@@ -210,6 +209,6 @@ def _table(
     for agent, held in enumerate(counts[:ROWS, :CLASSES].tolist()):
         name = f"■ {agent}" if agent in poisoned else str(agent)
         further = (str(values[agent]) for values in more.values())
-        rows.append((name, *(f"{count:,}" if count else "·" for count in held), *further))
+        rows.append((name, *(str(count) if count else "·" for count in held), *further))
     shown = min(classes, CLASSES)
     return Table.of(title, ("agent", *map(str, range(shown)), *more), rows, shaded=shown)
