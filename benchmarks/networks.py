@@ -23,6 +23,8 @@ AGENTS, BATCH, CLASSES = 10, 32, 100
 
 IMAGE = (3, 32, 32)
 
+NETWORK = topologies.create("two_castle")
+
 SETTING = f"{AGENTS} agents × batch {BATCH}, heavy ball with weight decay"
 
 #: An iteration over ten plain passes, by width. Agents side by side gain what the rest costs.
@@ -86,7 +88,7 @@ def _engine(width: int, workers: Workers) -> Engine:
     dataset = data.Dataset("noise", images, labels, images, labels, CLASSES)
     partition = data.partition("iid")(labels, CLASSES, AGENTS, rng)
     run = Run(
-        topologies.create("two_castle"),
+        NETWORK,
         aggregators.create("ios"),
         attacks.create("label_flip"),
         optimizer=HeavyBall(0.9),
@@ -111,7 +113,8 @@ def _best_plain(width: int) -> Callable[[], None]:
 
 def _laid_out(width: int, layout: torch.memory_format) -> nn.Module:
     module = models.create("resnet18", IMAGE, CLASSES, width=width)
-    return module.to(memory_format=layout)
+    module.to(memory_format=layout)  # type: ignore[call-overload]
+    return module
 
 
 def _passes(
@@ -136,7 +139,7 @@ def _aggregation(engine: Engine, state: State) -> dict[str, float]:
     for name in AGGREGATORS:
         exchange = Exchange(
             [aggregators.create(name)],
-            [task.runs[0].network],
+            [NETWORK],
             layer=task.output_layer,
             map=task.workers.map,
         )
