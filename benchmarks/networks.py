@@ -1,11 +1,11 @@
 """Training neural networks against torch's own best."""
 
-import json
-import resource
+import re
 import subprocess
 import sys
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -22,6 +22,8 @@ from bezoar.training import Engine, HeavyBall, NetworkTask, Run, State, Workers,
 AGENTS, BATCH, CLASSES = 10, 32, 100
 
 IMAGE = (3, 32, 32)
+
+NETWORK = topologies.create("two_castle")
 
 SETTING = f"{AGENTS} agents × batch {BATCH}, heavy ball with weight decay"
 
@@ -86,7 +88,7 @@ def _engine(width: int, workers: Workers) -> Engine:
     dataset = data.Dataset("noise", images, labels, images, labels, CLASSES)
     partition = data.partition("iid")(labels, CLASSES, AGENTS, rng)
     run = Run(
-        topologies.create("two_castle"),
+        NETWORK,
         aggregators.create("ios"),
         attacks.create("label_flip"),
         optimizer=HeavyBall(0.9),
@@ -111,7 +113,8 @@ def _best_plain(width: int) -> Callable[[], None]:
 
 def _laid_out(width: int, layout: torch.memory_format) -> nn.Module:
     module = models.create("resnet18", IMAGE, CLASSES, width=width)
-    return module.to(memory_format=layout)
+    module.to(memory_format=layout)  # type: ignore[call-overload]
+    return module
 
 
 def _passes(
@@ -136,7 +139,7 @@ def _aggregation(engine: Engine, state: State) -> dict[str, float]:
     for name in AGGREGATORS:
         exchange = Exchange(
             [aggregators.create(name)],
-            [task.runs[0].network],
+            [NETWORK],
             layer=task.output_layer,
             map=task.workers.map,
         )
@@ -169,7 +172,7 @@ def _elsewhere(kind: str, width: int) -> float:
     """The peak in a process of its own."""
     command = [sys.executable, "-m", "benchmarks.networks", kind, str(width)]
     result = subprocess.run(command, check=True, capture_output=True, text=True)
-    return float(json.loads(result.stdout))
+    return float(result.stdout)
 
 
 def _train(width: int) -> None:
@@ -191,4 +194,6 @@ PEAKS: dict[str, Callable[[int], None]] = {"training": _train, "plain": _two_pla
 
 if __name__ == "__main__":
     PEAKS[sys.argv[1]](int(sys.argv[2]))
-    print(json.dumps(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6))
+    # The peak that getrusage tells may be that of the process which started this one.
+    [peak] = re.findall(r"VmHWM:\s*(\d+) kB", Path("/proc/self/status").read_text())
+    print(int(peak) / 1e6)
