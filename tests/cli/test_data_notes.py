@@ -74,7 +74,7 @@ def test_a_figure_says_it_in_its_caption(tmp_path, monkeypatch):
     monkeypatch.setitem(data.DATASETS, "mnist", data.DATASETS["few_digits"])
     bezoar("reproduce", "fig1", "--iterations", "1", "--out", tmp_path)
     caption = Page.load(tmp_path / "fig1").caption
-    assert caption.endswith(f"Data: mnist, {NOTE}.")
+    assert caption.endswith(f"{NOTE}.")
 
 
 def test_data_without_a_note_needs_no_words(tmp_path):

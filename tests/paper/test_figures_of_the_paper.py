@@ -285,7 +285,7 @@ def test_figure_4_has_a_picture_and_claims_for_each_dataset(drawn, tmp_path):
     page = paper.write_figure(tmp_path, made)
     files = [f"fig4-quick-{name}.{end}" for name in ("mnist", "cifar100") for end in ("png", "pdf")]
     assert [image.file for image in page.images] == files
-    assert [figure["title"].split(";")[0] for figure in drawn] == ["MNIST", "CIFAR-100"]
+    assert [figure["title"].split(":")[0] for figure in drawn] == ["MNIST", "CIFAR-100"]
     texts = [claim.text for claim in page.claims]
     assert ["on MNIST" in text for text in texts] == [True] * 4 + [False] * 4
     assert all("on CIFAR-100" in text for text in texts[4:])

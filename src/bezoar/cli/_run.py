@@ -73,7 +73,7 @@ def run(
     if json:
         print_json(_document(specs, runs, seconds) | {"data_note": note})
         return
-    title = f"{first.dataset}, {first.partition}, on {first.network}"
+    title = f"{first.model} on {first.dataset}, {first.partition}, on {first.network}"
     about = f"attack {first.attack}; {first.iterations} iterations in {seconds:.1f} s."
     page = panel_page(title, panel, f"{describe(network_of(first))}; {about}")
     print_page(page)

@@ -13,7 +13,7 @@ from bezoar.paper._comparisons import PARTITION_TITLES
 from bezoar.paper._figure_claims import CLAIMS
 from bezoar.paper._figures import gradients_figure, partitions_figure
 from bezoar.paper._recipes import DATASET_TITLES
-from bezoar.paper._texts import METRICS, SHOWN, alternative, caption, note, part_name, title
+from bezoar.paper._texts import METRICS, SHOWN, alternative, caption, note, title
 from bezoar.paper._trained import TrainedComparison, TrainedFigure
 from bezoar.report import Image, JudgedClaim, Page, Table, ends_table, panels_figure
 
@@ -32,7 +32,7 @@ def write_figure(folder: Path, made: TrainedFigure) -> Page:
         alt = alternative(made, part)
         drawn = _DRAWN[made.figure.layout](folder / f"{made.name}{dataset}", made, part)
         images += [Image(file=path.name, alt=alt) for path in drawn]
-        panels += part.panels(_panel_title(part_name(made, part), part))
+        panels += part.panels(_panel_title(made.about(part), part))
     write_whole(folder / f"{made.name}.csv", data_text(made).encode())
     return Page(
         name=made.name,
@@ -50,7 +50,8 @@ def write_figure(folder: Path, made: TrainedFigure) -> Page:
 
 def judged_claims(made: TrainedFigure, part: TrainedComparison) -> list[JudgedClaim]:
     """What the paper claims of a figure, judged by one of its comparisons."""
-    remarks = [*(f"on {about_data}" for about_data in made.named(part)), *part.remarks()]
+    dataset = [f"on {DATASET_TITLES[part.recipe.dataset]}"] if made.about(part) else []
+    remarks = [*dataset, *part.remarks()]
     return [
         judge(claim, part.curves, remarks, part.too_short)
         for claim in CLAIMS
@@ -104,8 +105,7 @@ def _draw_gradients(path: Path, made: TrainedFigure, part: TrainedComparison) ->
     [network] = part.comparison.figure.networks.values()
     # The baseline has nobody whose gradient could disturb.
     panels = part.panels(lambda _, partition: PARTITION_TITLES[partition], baseline=False)
-    told = "; ".join(filter(None, (*made.named(part), note(part))))
-    return gradients_figure(path, network, panels, SHOWN, told)
+    return gradients_figure(path, network, panels, SHOWN, made.about(part) + note(part))
 
 
 _DRAWN = {
@@ -117,7 +117,7 @@ _DRAWN = {
 
 def _tables(made: TrainedFigure, part: TrainedComparison) -> list[Table]:
     """Tables of the last values: a row for each rule, a column for each panel."""
-    of, before = part.comparison, part_name(made, part)
+    of, before = part.comparison, made.about(part)
     after = f"after {part.recipe.iterations:,} iterations"
     after += f", {part.seeds} seeds" if part.seeds > 1 else ""
     shown: dict[str, tuple[str, ...]] = {

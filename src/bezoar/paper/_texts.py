@@ -1,8 +1,8 @@
 """What is written beside the paper's figures: captions, and texts for those who cannot see them."""
 
 from bezoar.experiments import network_of
-from bezoar.paper._comparisons import PARTITION_TITLES, Place
-from bezoar.paper._recipes import DATASET_TITLES, Recipe
+from bezoar.paper._comparisons import PARTITION_TITLES
+from bezoar.paper._recipes import Recipe
 from bezoar.paper._trained import TrainedComparison, TrainedFigure, shown_variant
 from bezoar.report import BASELINE, look
 
@@ -93,12 +93,11 @@ def caption(made: TrainedFigure) -> str:
     shown = _SHOWN[made.parts[0].recipe.metric(made.figure.metrics[0])]
     sentences = [f"{'; '.join(about(p.recipe) for p in made.parts)}; {made.figure.poison}.", shown]
     for part in made.parts:
-        several = f"{made.named(part)[0]}: " if len(made.parts) > 1 else ""
-        sentences.append(several + _seeds(part))
+        sentences.append(made.about(part) + _seeds(part))
         if made.figure.layout == "partitions":
             sentences.append(_single_agents(part))
         if text := note(part):
-            sentences.append(f"{several}{text}.")
+            sentences.append(f"{made.about(part)}{text}.")
     return " ".join(filter(None, sentences))
 
 
@@ -143,16 +142,15 @@ def _single_agents(part: TrainedComparison) -> str:
 def alternative(made: TrainedFigure, part: TrainedComparison) -> str:
     """A picture in words, with the numbers that its curves end at."""
     of = part.comparison
-    sentences = [_LAYOUTS[made.figure.layout], *(f"{name}." for name in made.named(part))]
+    sentences = [f"{made.about(part)}{_LAYOUTS[made.figure.layout]}"]
     for network, network_title in of.figure.networks.items():
         for partition in of.figure.partitions:
             parts = []
-            for metric in map(of.recipe.metric, made.figure.metrics):
+            for metric in made.figure.metrics:
                 ends = _ends(part, network, partition, metric)
                 parts.append(f"{METRICS[metric][1]} {ends}")
             if made.figure.layout != "gradients":
-                accuracy = of.recipe.metric("accuracy")
-                final = _final(part, Place(network, partition, BASELINE), accuracy)
+                final = part.curves.finals(network, partition, BASELINE).mean()
                 parts.append(f"the baseline's accuracy ends at {final:.3f}")
             panel = f"{network_title}, {PARTITION_TITLES[partition]}"
             sentences.append(f"{panel}: {', '.join(parts)}.")
@@ -164,18 +162,9 @@ def alternative(made: TrainedFigure, part: TrainedComparison) -> str:
 def _ends(part: TrainedComparison, network: str, partition: str, metric: str) -> str:
     """The lowest and the highest last value of a metric, with their rules."""
     ends = {
-        look(rule).label: _final(part, Place(network, partition, rule), metric)
+        look(rule).label: float(part.curves.finals(network, partition, rule, metric).mean())
         for rule in part.comparison.figure.rules
     }
     low, high = min(ends, key=ends.__getitem__), max(ends, key=ends.__getitem__)
     form = ".3f" if metric.startswith("accuracy") else ".2g"
     return f"between {ends[low]:{form}} ({low}) and {ends[high]:{form}} ({high})"
-
-
-def _final(part: TrainedComparison, place: Place, metric: str) -> float:
-    return float(part.curves.by_place[place].mean(metric)[-1])
-
-
-def part_name(made: TrainedFigure, part: TrainedComparison) -> str:
-    """How the title of a panel or table begins: with the dataset, if there are several."""
-    return f"{DATASET_TITLES[part.recipe.dataset]}, " if len(made.parts) > 1 else ""

@@ -54,19 +54,17 @@ class TrainedComparison:
 
     def panels(self, title: Callable[[str, str], str], baseline: bool = True) -> list[Panel]:
         """A panel for each network and partition; ``title`` names them."""
-        of = self.comparison
-        networks = {place.network: network_of(spec) for place, spec in self.specs[::-1]}
+        figure, curves = self.comparison.figure, self.curves.by_place
+        networks = {p.network: network_of(spec) for p, spec in self.specs if p.rule != BASELINE}
+        rules = (*figure.rules, BASELINE) if baseline else figure.rules
         return [
             Panel(
                 title(network, partition),
-                tuple(
-                    self.curves.by_place[Place(network, partition, rule)]
-                    for rule in (*of.figure.rules, *([BASELINE] if baseline else []))
-                ),
+                tuple(curves[Place(network, partition, rule)] for rule in rules),
                 networks[network],
             )
-            for network in of.figure.networks
-            for partition in of.figure.partitions
+            for network in figure.networks
+            for partition in figure.partitions
         ]
 
     @property
@@ -111,11 +109,10 @@ class TrainedFigure:
         """The name of its folder and files: variants never share one."""
         return variant_name(self.figure, self.variant)
 
-    def named(self, part: TrainedComparison) -> list[str]:
-        """The dataset of a part, if others would be thought of: it is one of several, or new."""
-        datasets = self.figure.datasets
-        known = len(datasets) == 1 and part.recipe.dataset == datasets[0]
-        return [] if known else [DATASET_TITLES[part.recipe.dataset]]
+    def about(self, part: TrainedComparison) -> str:
+        """How texts about a part begin: with its dataset, where another could be thought of."""
+        known = self.figure.datasets == (part.recipe.dataset,)
+        return "" if known else f"{DATASET_TITLES[part.recipe.dataset]}: "
 
 
 def variant_name(figure: Figure, variant: Variant) -> str:
@@ -126,9 +123,6 @@ def variant_name(figure: Figure, variant: Variant) -> str:
 def shown_variant(figure: Figure, variant: Variant) -> dict[str, str]:
     """The scale and the setting of a figure, where they make it another than the paper's."""
     used = [comparison.recipe.variant for comparison in figure.comparisons(variant)]
-    several: dict[str, list[str]] = {
-        "scale": [each.scale for each in used],
-        "setting": [each.setting for each in used],
-    }
-    others = {name: [v for v in values if v != "paper"] for name, values in several.items()}
-    return {name: values[0] for name, values in others.items() if values}
+    scales = [str(each.scale) for each in used if each.scale != "paper"]
+    settings = [str(each.setting) for each in used if each.setting != "paper"]
+    return {name: v[0] for name, v in (("scale", scales), ("setting", settings)) if v}
