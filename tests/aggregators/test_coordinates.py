@@ -83,6 +83,17 @@ def test_share_counts_the_poisoned_values_that_are_kept(where):
     assert torch.allclose(of_median, torch.tensor((0 + 1) / 2, dtype=torch.float64))
 
 
+@pytest.mark.parametrize("where", PATHS)
+@pytest.mark.parametrize("network", [networks.two_castle(10), networks.fan(10)], ids=str)
+def test_means_of_float32_values_are_rounded_once(network, where):
+    rng = np.random.default_rng(9)
+    messages = rng.normal(size=(network.agents, 3_000)).astype(np.float32)
+    for case in (Case("trimmed_mean"), Case("median")):
+        expected, _ = case.loop(messages, network)
+        found = apply(case.rule(), messages, network, torch.float32, tuning=PATHS[where])
+        assert np.array_equal(found, expected.astype(np.float32))
+
+
 @pytest.mark.parametrize("agents", [9, 14, 20])
 def test_large_neighbourhoods_of_different_sizes_sit_together(agents):
     # Large enough that only the ends are sorted; the padding of the smaller ones is at one end.

@@ -131,17 +131,23 @@ class CoordinateExchange:
             return self._sort(piece, sent, None if piece.program else models, share)
         return None
 
+    def _sum_type(self, sent: Sent) -> torch.dtype:
+        """In which type values are added up."""
+        short = sent.messages.shape[-1] <= self._tuning.exact_sums
+        return torch.float64 if short else sent.messages.dtype
+
     def _trim_together(self, piece: _Piece, program: Program, sent: Sent, models: Tensor) -> None:
         [run], agents = piece.gathered.on_host[:2]
         weight = max(piece.ranks)
         messages, out = sent.messages[run][:, piece.span], models[run][:, piece.span]
         width = LONG_ROWS * self._tuning.columns
         shape = (program.working, min(width, messages.shape[-1]))
-        memory = workspace("trimming", shape, messages.dtype, messages.device)
+        memory = workspace("trimming", shape, self._sum_type(sent), messages.device)
         for start in range(0, messages.shape[-1], width):
             block, into = messages[:, start : start + width], out[:, start : start + width]
             if some(~torch.isfinite(block.sum())):
                 block = block.nan_to_num(torch.inf, torch.inf, -torch.inf)
+            block = block.to(memory.dtype)
             sums = program.run(list(block), list(memory[:, : block.shape[-1]]))
             for agent, total in zip(agents, sums, strict=True):
                 torch.mul(total, weight, out=into[agent])
@@ -180,8 +186,8 @@ class CoordinateExchange:
             copies = values.clone() if share else values
             ordered = sort_ends(list(copies), piece.ends, piece.ends)
             if out is not None:
-                average = _average(ordered, piece.ranks)
-                out[:, start : start + columns].index_copy_(0, own, average)
+                average = _average(ordered, piece.ranks, self._sum_type(sent))
+                out[:, start : start + columns].index_copy_(0, own, average.to(out.dtype))
             if share:
                 given += _poison_share(values, ordered, piece.ranks, here, len(gathered.runs))
         return given / length if share else None
@@ -199,17 +205,16 @@ def _pays(program: Program, part: Neighbourhoods, ends: int, length: int) -> boo
     return len(program.operations) * (CALL + length) < sorting
 
 
-def _average(ordered: Sequence[Tensor], ranks: Sequence[float]) -> Tensor:
-    """``Σ_r ranks[r] · ordered[r]``, ranks without weight left out."""
+def _average(ordered: Sequence[Tensor], ranks: Sequence[float], dtype: torch.dtype) -> Tensor:
+    """``Σ_r ranks[r] · ordered[r]`` in ``dtype``, ranks without weight left out."""
     used = [(values, weight) for values, weight in zip(ordered, ranks, strict=True) if weight]
     values, weight = used[0]
+    average = workspace("average", tuple(values.shape), dtype, values.device).copy_(values)
     if all(other == weight for _, other in used):
-        average = workspace("average", tuple(values.shape), values.dtype, values.device)
-        average.copy_(values)
         for values, _ in used[1:]:
             average += values
         return average.mul_(weight)
-    average = values * weight
+    average *= weight
     for values, weight in used[1:]:
         average.add_(values, alpha=weight)
     return average
