@@ -140,7 +140,11 @@ class WeightedAggregator(Aggregator, ABC):
 
 
 class CoordinateAggregator(Aggregator, ABC):
-    """A rule that sorts each coordinate of the inputs and averages by rank."""
+    """A rule that sorts each coordinate of the inputs and averages by rank.
+
+    If it has the option ``keep_own`` and that is set, the neighbours' values alone are sorted: they
+    have the ranks from 1, and the own value has rank 0.
+    """
 
     @abstractmethod
     def rank_weights(self, size: int, estimate: Tensor) -> Tensor:
@@ -151,11 +155,16 @@ class CoordinateAggregator(Aggregator, ABC):
             estimate: ``[...]`` the estimated number of poisoned inputs.
 
         Returns:
-            ``[..., size]`` probability vectors, the same from either end.
+            ``[..., size]`` probability vectors; those of the sorted values are the same from either
+            end.
         """
 
+    def keeps_own(self) -> bool:
+        """Whether the own value is kept unsorted, as rank 0."""
+        return bool(getattr(self, "keep_own", False))
+
     def outermost(self, largest_estimate: int) -> int | None:
-        """How many ranks at either end need sorting; between them weights must be uniform.
+        """How many values at either end need sorting; between them weights must be uniform.
 
         ``None`` when every rank may matter.
         """
