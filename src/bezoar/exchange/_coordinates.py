@@ -152,7 +152,7 @@ class CoordinateExchange:
             sums = program.run(list(block), list(memory[:, : block.shape[-1]]))
             for agent, total in zip(agents, sums, strict=True):
                 if self._rule.keeps_own():
-                    total += block[agent]
+                    total = total + block[agent]  # agents with the same neighbours share a sum
                 torch.mul(total, weight, out=into[agent])
 
     def _sort(self, piece: _Piece, sent: Sent, models: Tensor | None, share: bool) -> Tensor | None:

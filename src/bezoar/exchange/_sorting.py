@@ -22,6 +22,8 @@ def sort_ends(inputs: list[Tensor], low: int, high: int) -> list[Tensor]:
         The tensors by rank.
     """
     count = len(inputs)
+    if count < 2:
+        return inputs
     if count > NETWORK_INPUTS:
         return list(torch.stack(inputs).sort(0).values)
     # A sweep that brings one extreme to its end takes as many exchanges as inputs are left.
