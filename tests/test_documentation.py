@@ -1,9 +1,11 @@
 """What the documentation shows is run, so that it cannot rot."""
 
+import doctest
 import re
 import shlex
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -20,6 +22,16 @@ def blocks(text, language):
 @pytest.mark.parametrize("code", blocks(README, "python"))
 def test_python_examples_of_the_readme(code, capsys):
     exec(compile(code, "README.md", "exec"), {})
+
+
+THEORY = sorted((ROOT / "src/bezoar/theory").glob("_[a-z]*.py"))
+
+
+@pytest.mark.parametrize("module", [path.stem for path in THEORY])
+def test_every_module_of_the_theory_opens_with_an_example_that_runs(module):
+    found = import_module(f"bezoar.theory.{module}")
+    assert len(doctest.DocTestParser().get_examples(found.__doc__)) >= 2
+    assert doctest.testmod(found).failed == 0
 
 
 def commands():
@@ -41,9 +53,22 @@ def test_there_are_examples():
     assert len(commands()) >= 3
 
 
-def test_files_the_readme_links_to_exist():
-    for target in re.findall(r"\]\(([^)#:]+)\)", README + CONTRIBUTING):
-        assert (ROOT / target).exists(), target
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_files_the_documentation_links_to_exist(page):
+    for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
+        assert (page.parent / target).exists(), target
+
+
+def test_modules_and_names_on_the_page_about_the_theory_exist():
+    page = (ROOT / "docs/theory.md").read_text(encoding="utf-8")
+    headed = re.findall(r"^## .*\(`(.*)`\)", page, flags=re.MULTILINE)
+    assert {path.name for path in THEORY} - set(headed) <= {"_overview.py", "_theorems.py"}
+    theory = import_module("bezoar.theory")
+    for name in headed:
+        assert (ROOT / "src/bezoar/theory" / name).exists() or hasattr(theory, name), name
 
 
 def test_the_example_spec():

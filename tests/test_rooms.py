@@ -20,7 +20,7 @@ ARROWS = {
     "exchange": ("aggregators", "networks"),
     "training": (*("aggregators", "attacks", "data", "exchange", "models", "networks", "theory"),),
     "store": ("networks",),
-    "experiments": ("data", "networks", "store", "training"),
+    "experiments": ("data", "models", "networks", "store", "training"),
     "report": ("aggregators", "data", "experiments", "networks", "store", "theory", "training"),
     "paper": (
         *("aggregators", "attacks", "data", "experiments", "networks", "report", "store"),

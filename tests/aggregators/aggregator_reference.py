@@ -102,24 +102,26 @@ def local(w, inputs, mixing, q):
     return inputs[w], {w: 1.0}
 
 
-def trimmed_mean(w, inputs, mixing, q):
-    ordered = np.sort(np.stack(list(inputs.values())), axis=0)
-    return ordered[q : len(inputs) - q].mean(axis=0), None
+def trimmed_mean(w, inputs, mixing, q, keep_own=False):
+    filtered = [y for v, y in inputs.items() if v != w or not keep_own]
+    ordered = np.sort(np.reshape(filtered, (len(filtered), -1)), axis=0)
+    kept = list(ordered[q : len(filtered) - q]) + [inputs[w]] * keep_own
+    return np.mean(kept, axis=0), None
 
 
 def median(w, inputs, mixing, q):
     return np.median(np.stack(list(inputs.values())), axis=0), None
 
 
-def faba(w, inputs, mixing, q):
-    return _drop_farthest(w, inputs, dict.fromkeys(inputs, 1.0), q)
+def faba(w, inputs, mixing, q, keep_own=False):
+    return _drop_farthest(w, inputs, dict.fromkeys(inputs, 1.0), q, keep_own)
 
 
 def ios(w, inputs, mixing, q, keep_own=False):
     return _drop_farthest(w, inputs, mixing, q, keep_own)
 
 
-def _drop_farthest(w, inputs, prior, q, keep_own=False):
+def _drop_farthest(w, inputs, prior, q, keep_own):
     left = dict(prior)
     for _ in range(q):
         centre = _mean(inputs, left)

@@ -47,6 +47,17 @@ class TestTrimmedMean(*EVERYTHING, AveragesWithoutPoison):
     average = "mean"
 
 
+class TestTrimmedMeanThatKeepsItsOwn(*EVERYTHING, AveragesWithoutPoison):
+    cases = (
+        Case("trimmed_mean", keep_own=True),
+        Case("trimmed_mean", keep_own=True, estimate="max"),
+    )
+    average = "mean"
+
+    def is_majority(self, case, network, agent):
+        return agent in network.regular and super().is_majority(case, network, agent)
+
+
 class TestMedian(*EVERYTHING):
     cases = (Case("median"),)
 
@@ -81,6 +92,40 @@ def test_share_counts_the_poisoned_values_that_are_kept(where):
     assert torch.allclose(models, torch.tensor([2.0, 2.0], dtype=torch.float64))
     assert torch.allclose(share, torch.tensor((0 + 1 / 3) / 2, dtype=torch.float64))
     assert torch.allclose(of_median, torch.tensor((0 + 1) / 2, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("where", PATHS)
+def test_the_own_value_is_kept_whatever_it_is(where):
+    # Agent 0 is below and agent 4 above all others. Of their four neighbours' values two are left.
+    messages = torch.tensor([[-9.0], [0.0], [1.0], [2.0], [9.0]], dtype=torch.float64)
+    network = networks.complete(5, {4})
+    rule = TrimmedMean(keep_own=True)
+    models, share = exchanged(rule, messages, network, PATHS[where], share=True)
+    expected = [-9 + 1 + 2, 0 + 1 + 2, 1 + 0 + 2, 2 + 0 + 1, 9 + 0 + 1]
+    assert_close(3 * models[:, 0], expected, 1e-12)
+    # The poisoned value is dropped everywhere but at the agent that holds it.
+    assert_close(share, [0, 0, 0, 0, 1 / 3], 1e-12)
+
+
+@pytest.mark.parametrize("where", PATHS)
+def test_the_own_value_alone_is_left_of_the_smallest_neighbourhood(where):
+    messages = torch.arange(8.0, dtype=torch.float64).view(4, 2) ** 2
+    network = networks.ring(4, {1})
+    rule = TrimmedMean(estimate=1, keep_own=True)
+    models, share = exchanged(rule, messages, network, PATHS[where], share=True)
+    assert torch.equal(models, messages)
+    assert share.tolist() == [0, 1, 0, 0]
+
+
+@pytest.mark.parametrize("where", PATHS)
+@pytest.mark.parametrize("network", [networks.two_castle(10), networks.fan(10)], ids=str)
+def test_means_of_float32_values_are_rounded_once(network, where):
+    rng = np.random.default_rng(9)
+    messages = rng.normal(size=(network.agents, 3_000)).astype(np.float32)
+    for case in (Case("trimmed_mean"), Case("median")):
+        expected, _ = case.loop(messages, network)
+        found = apply(case.rule(), messages, network, torch.float32, tuning=PATHS[where])
+        assert np.array_equal(found, expected.astype(np.float32))
 
 
 @pytest.mark.parametrize("agents", [9, 14, 20])

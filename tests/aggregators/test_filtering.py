@@ -54,19 +54,29 @@ class TestIOS(*EVERYTHING, Bounded, FollowsTheMajority):
         return mixing[list(network.regular)].sum() > 0.5 + 1e-9
 
 
-class TestIOSThatKeepsItsOwn(*EVERYTHING, Bounded):
-    cases = (Case("ios", keep_own=True),)
-    average = "weighted_mean"
-
+class OwnIsNeverDropped:
     def test_own_model_is_never_dropped(self, case):
         # Agent 0 is the farthest: without the option it would go first.
         messages = np.array([[9.0], [0.0], [1.0], [2.0]])
         network = networks.complete(4, {3})
-        kept = apply(IOS(keep_own=True), messages, network)
-        dropped = apply(IOS(), messages, network)
+        kept = apply(case.rule(), messages, network)
+        dropped = apply(type(case.rule())(), messages, network)
         assert_close(kept[0], [(9 + 1 + 2) / 3], 1e-12)
         assert_close(dropped[0], [(0 + 1 + 2) / 3], 1e-12)
         assert_close(kept[1:], dropped[1:], 1e-12)
+
+
+class TestFABAThatKeepsItsOwn(*EVERYTHING, Bounded, OwnIsNeverDropped, FollowsTheMajority):
+    cases = (Case("faba", keep_own=True), Case("faba", keep_own=True, estimate="max"))
+    average = "mean"
+
+    def is_majority(self, case, network, agent):
+        return agent in network.regular and super().is_majority(case, network, agent)
+
+
+class TestIOSThatKeepsItsOwn(*EVERYTHING, Bounded, OwnIsNeverDropped):
+    cases = (Case("ios", keep_own=True),)
+    average = "weighted_mean"
 
 
 RULES = pytest.mark.parametrize("rule", [FABA(), IOS()], ids=str)

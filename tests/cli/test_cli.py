@@ -105,7 +105,7 @@ def test_list_knows_everything():
     everything = json.loads(inside("list", "--json").stdout)
     assert set(everything) == {
         "aggregators", "networks", "partitions", "attacks", "optimizers", "schedules", "datasets",
-        "metrics",
+        "models", "starts", "metrics",
     }  # fmt: skip
     assert [entry["name"] for entry in everything["aggregators"]][:2] == [
         "weighted_mean",

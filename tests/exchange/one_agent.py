@@ -18,7 +18,9 @@ def every_rule(threshold=1.0, head=None, estimate="exact", trimmed=None):
     rules = [
         aggregators.WeightedMean(),
         aggregators.TrimmedMean(estimate if trimmed is None else trimmed),
+        aggregators.TrimmedMean(estimate if trimmed is None else trimmed, keep_own=True),
         aggregators.FABA(estimate),
+        aggregators.FABA(estimate, keep_own=True),
         aggregators.CenteredClipping(threshold, steps=3),
         aggregators.CenteredClipping(threshold, steps=2, memory=True),
         aggregators.ClippedGossip(threshold),

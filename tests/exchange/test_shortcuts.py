@@ -95,22 +95,23 @@ def test_coordinates_may_be_taken_in_turns(name, kind):
     assert torch.equal(whole[0], exchanged(rule, sent, NETWORK, turns)[0])
 
 
+@pytest.mark.parametrize("keep_own", [False, True])
 @pytest.mark.parametrize("dropped", [1, 2, 3])
 @pytest.mark.parametrize("agents", [8, 11, 14])
-def test_common_parts_of_neighbourhoods_are_trimmed_once(agents, dropped):
+def test_common_parts_of_neighbourhoods_are_trimmed_once(agents, dropped, keep_own):
     """Neighbourhoods of many sizes, trimmed together and apart."""
     rng = np.random.default_rng(agents)
     graph = nx.complete_graph(agents)
     graph.remove_edges_from([(0, 1), (2, 3), (0, 4), (5, 6)])
     network = Network(graph, rng.choice(agents, dropped, replace=False).tolist())
     sent = torch.from_numpy(rng.normal(size=(2, agents, 300)))
-    rule = aggregators.create("trimmed_mean")
+    rule = aggregators.create("trimmed_mean", keep_own=keep_own)
     together, apart = (
         exchanged(rule, sent, network, Tuning(dense_advantage=way))[0] for way in (16, 0)
     )
     assert torch.allclose(together, apart, rtol=0, atol=1e-14)
     for run in range(2):
-        expected, _ = aggregate("trimmed_mean", sent[run].numpy(), network)
+        expected, _ = aggregate("trimmed_mean", sent[run].numpy(), network, keep_own=keep_own)
         assert np.allclose(together[run], expected, rtol=0, atol=1e-14)
 
 

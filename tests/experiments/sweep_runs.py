@@ -39,6 +39,18 @@ class Notes(Watch):
         self.messages.append(message)
 
 
+class Interrupted(Notes):
+    """Ctrl-C after an iteration."""
+
+    def __init__(self, at):
+        super().__init__()
+        self.at = at
+
+    def advanced(self, keys, iteration, metrics):
+        if iteration == self.at:
+            raise KeyboardInterrupt
+
+
 def contents(store):
     """Every file of the finished runs that can be reproduced."""
     files = sorted(store.runs_folder.glob("*/*"))

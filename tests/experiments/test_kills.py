@@ -247,3 +247,44 @@ def test_what_a_killed_sweep_began_is_finished_as_it_was_begun(server, undisturb
     kept = {path: content for path, content in contents(store).items() if path in expected}
     assert len({path.split("/")[1] for path in kept}) == 6
     assert kept.items() <= expected.items()
+
+
+#: Networks with batch norm, momentum, augmentation and local steps, from a pretrained start.
+NETWORKS = {
+    "dataset": "digit_images",
+    "model": "resnet18:width=2",
+    "start": {"name": "pretrained", "epochs": 1, "batch": 40, "augment": True},
+    "network": {"name": "ring", "agents": 4},
+    "aggregator": ["ios", {"name": "centered_clipping", "memory": True}],
+    "optimizer": "momentum",
+    "weight_decay": 0.01,
+    "batch": 4,
+    "augment": True,
+    "local_steps": 2,
+    "iterations": 6,
+    "every": 3,
+    "metrics": ["accuracy", "consensus_error", "heterogeneity"],
+    "gradient_samples": 6,
+    "keep_models": True,
+}
+
+
+def test_networks_killed_twenty_times_end_in_the_same_bytes(server, tmp_path):
+    seed = int.from_bytes(os.urandom(4), "little")
+    print(f"seed {seed}")  # shown if the test fails
+    rng = random.Random(seed)
+    order = {"documents": [NETWORKS], "log": str(tmp_path / "log")}
+    undisturbed = tmp_path / "undisturbed"
+    assert server.sweep(**order, store=str(undisturbed)) == 0
+    assert len(Store(undisturbed).finished_keys()) == 3
+    kills = 0
+    while kills < 20:
+        store, code = tmp_path / f"after {kills}", None
+        while code != 0:
+            ways = [{"calls": MOVES}, {"calls": MOVES, "late": True}, {"calls": TORN}, {}]
+            death = {"after": rng.randint(1, 3), **rng.choice(ways)} if kills < 20 else {}
+            code = server.sweep(**order, store=str(store), death=death)
+            assert code in (0, -signal.SIGKILL)
+            kills += code != 0
+        assert contents(store) == contents(undisturbed)
+        check_is_tidy(store)

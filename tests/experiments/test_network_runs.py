@@ -5,9 +5,10 @@ import pytest
 import torch
 from safetensors.torch import save_file
 from sweep_runs import Notes, contents, sweep
+from sweep_server import as_images
 from torch import nn
 
-from bezoar import BezoarError, models, run
+from bezoar import BezoarError, data, models, run
 from bezoar.experiments import RunSpec, Store, make_plan, prepare, run_all, run_key
 from bezoar.training import OneCycle
 from bezoar.training._batches import Batches
@@ -29,19 +30,7 @@ PRETRAINED = {"name": "pretrained", "epochs": 1, "batch": 16, "step": 0.05}
 @pytest.fixture(autouse=True)
 def digits(small_mnist, monkeypatch):
     """Small images of real digits."""
-    from bezoar import data
-
-    def small(images):
-        return images.reshape(-1, 1, 28, 28)[:, :, 6:22, 6:22].copy()
-
-    made = data.Dataset(
-        "digits",
-        small(small_mnist.train),
-        small_mnist.train_labels,
-        small(small_mnist.test),
-        small_mnist.test_labels,
-        classes=10,
-    )
+    made = as_images(small_mnist, "digits")
     monkeypatch.setitem(data.DATASETS, "digits", lambda: made)
     return made
 

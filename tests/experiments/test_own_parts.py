@@ -129,11 +129,8 @@ def measured(store):
 
 def test_used_together_killed_and_resumed(tmp_path):
     document = write_parts(tmp_path / "here", iterations=3000)
-    # From another folder: paths in a document are relative to it.
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    command = [BEZOAR, "sweep", document, "--store", tmp_path / "killed"]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, cwd=elsewhere)
+    command = [BEZOAR, "sweep", document.name, "--store", tmp_path / "killed"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, cwd=document.parent)
     groups = tmp_path / "killed" / "work" / "groups"
     deadline = time.monotonic() + 120
     while not (groups.is_dir() and any(groups.iterdir())) and time.monotonic() < deadline:
@@ -141,6 +138,9 @@ def test_used_together_killed_and_resumed(tmp_path):
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     process.stderr.close()
+    # From another folder: paths in a document are relative to it.
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
     finished = bezoar_sweep(document, tmp_path / "killed", cwd=elsewhere)
     assert finished.returncode == 0, finished.stderr
     assert len(json.loads(finished.stdout)["runs"]) == 12

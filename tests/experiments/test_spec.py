@@ -63,7 +63,7 @@ def test_toml(tmp_path):
         ({"every": 0}, "every: expected a number of at least 1, found 0$"),
         ({"weight_decay": float("nan")}, "weight_decay: expected a finite number, found nan$"),
         ({"dtype": "float16"}, "dtype: expected 'float32' or 'float64', found 'float16'$"),
-        ({"model": "softmx"}, "model: expected 'softmax', found 'softmx'$"),
+        ({"model": "softmx"}, "model: 'softmx' is not known; allowed: softmax, "),
         ({"dataset": "mnst"}, "dataset: 'mnst' is not known; allowed: mnist"),
         ({"network": "fann"}, "network: 'fann' is not known; allowed: fan, "),
         ({"aggregator": "iso"}, "aggregator: 'iso' is not known; allowed: ios, "),

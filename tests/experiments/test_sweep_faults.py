@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sweep_runs import FIELDS, Notes, contents, specs, sweep
+from sweep_runs import FIELDS, Interrupted, Notes, contents, specs, sweep
 from test_one_name import FILES, RULE, write_files
 
 from bezoar import BezoarError, aggregators
@@ -233,13 +233,8 @@ def test_a_group_whose_files_were_changed_after_it_was_interrupted_starts_over(
     fields = FIELDS | FILES | {"aggregator": ["mean", FILES["aggregator"]], "poisoned": [0]}
     wanted = expand(fields, tmp_path)
 
-    class Interrupted(Notes):
-        def advanced(self, keys, iteration, metrics):
-            if iteration == 3:
-                raise KeyboardInterrupt
-
     with pytest.raises(KeyboardInterrupt):
-        sweep(wanted, store, Interrupted(), checkpoint_seconds=0)
+        sweep(wanted, store, Interrupted(3), checkpoint_seconds=0)
     change_files(tmp_path)
     notes = Notes()
     sweep(wanted, store, notes)

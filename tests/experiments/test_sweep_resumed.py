@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from sweep_runs import Notes, contents, specs, sweep
+from sweep_runs import Interrupted, Notes, contents, specs, sweep
 
 from bezoar import aggregators, attacks, data, networks, training
 from bezoar.experiments import Store, _sweep, run_key
@@ -10,21 +10,9 @@ from bezoar.experiments import Store, _sweep, run_key
 pytestmark = pytest.mark.usefixtures("quick")
 
 
-class InterruptedWatch(Notes):
-    """Ctrl-C after an iteration."""
-
-    def __init__(self, at):
-        super().__init__()
-        self.at = at
-
-    def advanced(self, keys, iteration, metrics):
-        if iteration == self.at:
-            raise KeyboardInterrupt
-
-
 def test_interrupted_it_goes_on_from_its_last_checkpoint(store, expected):
     with pytest.raises(KeyboardInterrupt):
-        sweep(specs(), store, InterruptedWatch(3), checkpoint_seconds=0)
+        sweep(specs(), store, Interrupted(3), checkpoint_seconds=0)
     notes = Notes()
     swept = sweep(specs(), store, notes, checkpoint_seconds=0)
     assert notes.began_at == [3]
@@ -36,7 +24,7 @@ def test_interrupted_it_goes_on_from_its_last_checkpoint(store, expected):
 def test_an_interrupted_group_keeps_its_company(store, expected):
     """One run of it is asked for now, with another: it comes with the bits it would have had."""
     with pytest.raises(KeyboardInterrupt):
-        sweep(specs(), store, InterruptedWatch(3), checkpoint_seconds=0)
+        sweep(specs(), store, Interrupted(3), checkpoint_seconds=0)
     notes = Notes()
     sweep(specs(aggregator=["median", "faba"]), store, notes)
     begun, *rest = notes.trained
@@ -89,7 +77,7 @@ def other_training(path, whole):
 )
 def test_a_checkpoint_that_cannot_be_used_is_left_aside(store, expected, spoil, message):
     with pytest.raises(KeyboardInterrupt):
-        sweep(specs(), store, InterruptedWatch(3), checkpoint_seconds=0)
+        sweep(specs(), store, Interrupted(3), checkpoint_seconds=0)
     [path] = store.groups_folder.glob("*/checkpoint.safetensors")
     spoil(path, path.read_bytes())
     notes = Notes()
@@ -103,7 +91,7 @@ def test_a_checkpoint_that_cannot_be_used_is_left_aside(store, expected, spoil, 
 
 def test_the_same_specs_in_another_order_go_on_in_the_order_they_were_begun(store, expected):
     with pytest.raises(KeyboardInterrupt):
-        sweep(specs(), store, InterruptedWatch(2), checkpoint_seconds=0)
+        sweep(specs(), store, Interrupted(2), checkpoint_seconds=0)
     notes = Notes()
     sweep(specs()[::-1], store, notes)
     assert notes.trained == [[run_key(spec) for spec in specs()]]

@@ -88,7 +88,7 @@ def figure(folder, network, runs):
             for verdict in OUTCOMES
         ),
         panels=tuple(
-            Panel(title, tuple(Curve.stored(rule, several) for rule, several in rules.items()))
+            Panel(title, tuple(Curve.stored(several, rule) for rule, several in rules.items()))
             for title, rules in panels.items()
         ),
         metrics=("consensus_error", "accuracy"),

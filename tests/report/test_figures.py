@@ -4,7 +4,7 @@ import pytest
 import torch
 from matplotlib import pyplot as plt
 
-from bezoar import aggregators, networks, report
+from bezoar import BezoarError, aggregators, networks, report
 from bezoar.training import History
 
 NETWORKS = [
@@ -95,3 +95,22 @@ def test_a_rule_of_the_users_own_always_looks_the_same():
     assert len({(look.colour, look.marker) for look in looks}) > 10
     ours = {report.look(name).colour for name in aggregators.AGGREGATORS}
     assert not ours & {look.colour for look in looks}
+
+
+def test_a_registered_rule_brings_its_own_look_and_passes_none_on(monkeypatch):
+    class Mine(aggregators.IOS):
+        label = "My rule"
+        colour = "#123456"
+        marker = "8"
+
+    class Other(Mine):
+        pass
+
+    for rule in (Mine, Other):
+        monkeypatch.setitem(aggregators.AGGREGATORS, rule.__name__, rule)
+    assert report.look("Mine") == report.Look("Mine", "My rule", "#123456", "8")
+    assert report.look("Other").label == "Other"
+    assert report.look("Other").colour not in ("#123456", aggregators.IOS.colour)
+    monkeypatch.setattr(Mine, "colour", "red")
+    with pytest.raises(BezoarError, match="Mine: colour: expected one such as '#0072B2', found 'r"):
+        report.look("Mine")

@@ -13,7 +13,8 @@ from report_results import made_up, save
 from bezoar import data, networks, theory
 from bezoar.experiments import RunSpec, Store, expand, partition_of, run_key, spec_of
 from bezoar.report import look, write_report
-from bezoar.report._html_networks import drawing, network_pages
+from bezoar.report._html import templates
+from bezoar.report._network_pages import network_pages
 from bezoar.training import METRICS
 
 
@@ -145,20 +146,20 @@ def test_partitions_are_told_with_the_poisoned_marked(swept, swept_page):
     spec = RunSpec.read({"network": "fan", "partition": "by_class"})
     labels = data.mnist().train_labels
     held = partition_of(spec, 10).holdings(labels, 10)
-    after = swept_page.text.partition("by_class of mnist, 10 agents</caption>")[2]
+    after = swept_page.text.partition("by_class of mnist, 10 agents</span></caption>")[2]
     table = after.partition("</table>")
     rows = re.findall(r"<tr.*?</tr>", table[0])[1:]
     for agent, row in enumerate(rows):
-        counts = [cell.replace(",", "") for cell in re.findall(r"<td[^>]*>(.*?)</td>", row)]
-        assert counts[:10] == [str(n) if n else "·" for n in held[agent]]
-        assert counts[10] == str(held[agent].sum())
+        counts = re.findall(r"<td[^>]*>(.*?)</td>", row)
+        assert counts[:10] == [f"{n:,}" if n else "·" for n in held[agent]]
+        assert counts[10] == f"{held[agent].sum():,}"
         assert counts[11] == {4: "two_castle", 9: "fan"}.get(agent, "")
 
 
 @pytest.mark.parametrize("name", ["two_castle", "line", "fan", "lower_bound", "torus"])
 def test_a_drawing_has_a_dot_or_a_square_for_every_agent_inside_its_frame(name):
     network = networks.create(name)
-    svg = str(drawing(network))
+    svg = str(templates().get_template("parts.html.jinja").module.drawing(network))
     width, height = map(float, re.search(r'viewBox="0 0 (\d+) (\d+)"', svg).groups())
     dots = re.findall(r'<circle class="regular" cx="(.*?)" cy="(.*?)"', svg)
     squares = re.findall(r'<rect class="poisoned" x="(.*?)" y="(.*?)"', svg)
@@ -192,6 +193,12 @@ def test_mixing_matrices_that_runs_use_have_a_theory_each(tmp_path):
         assert (rule, constant) == ("WeiMean", "λ'")
         assert value == f"{theory.mixing_gap(networks.fan(), mixing):.4f}"
     assert not found
+
+
+def test_formulas_are_set_and_not_broken_between_lines():
+    page = templates().from_string("{{ text|maths }}")
+    text = page.render(text="K ≥ 1.07e+03 L², ρ < -0.5 at δ_max")
+    assert text == "K\u00a0≥\u00a01.07×10³\u00a0L², ρ\u00a0&lt;\u00a0−0.5 at δ<sub>max</sub>"
 
 
 def test_it_is_the_same_twice_and_leaves_nothing_else(reproduced, tmp_path):

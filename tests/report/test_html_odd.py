@@ -9,11 +9,11 @@ import torch
 from html_page import Page
 from report_results import HOSTILE, hostile_results, made_up, save
 
-from bezoar import BezoarError
+from bezoar import BezoarError, aggregators
 from bezoar.experiments import RunSpec, Store
-from bezoar.report import Image, write_report
+from bezoar.report import Image, look, write_report
 from bezoar.report import Page as Kept
-from bezoar.report._style import COLOURS, DARK, OTHER_COLOURS, contrast, on_dark
+from bezoar.report._style import BASELINE, DARK, OTHER_COLOURS, contrast, on_dark
 from bezoar.training import History
 
 
@@ -151,7 +151,8 @@ def test_hostile_names_stay_texts(tmp_path):
 
 
 def test_every_rule_stands_out_on_a_dark_page():
-    colours = [*(colour for colour, _ in COLOURS.values()), *OTHER_COLOURS]
+    rules = (*aggregators.AGGREGATORS, BASELINE)
+    colours = [*(look(rule).colour for rule in rules), *OTHER_COLOURS]
     for colour in colours:
         assert contrast(on_dark(colour), DARK) >= 3
     assert len({on_dark(colour) for colour in colours}) == len(colours)

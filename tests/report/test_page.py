@@ -79,6 +79,18 @@ def test_a_curve_is_where_all_its_runs_were_measured():
     assert np.array_equal(curve.mean("accuracy"), expected.mean(0))
 
 
+def test_the_options_of_a_rule_in_a_file_are_told_apart_from_its_name(tmp_path):
+    file = tmp_path / "rules.py"
+    file.write_text(
+        "from dataclasses import dataclass\nfrom bezoar.aggregators import IOS\n"
+        "@dataclass(frozen=True)\nclass Mine(IOS):\n    power: float = 1.0\n"
+    )
+    for typed, options in ((f"{file}:Mine", ""), (f"{file}:Mine:power=2.0", "power=2.0")):
+        spec = RunSpec.read({"aggregator": typed})
+        curve = Curve.of(spec.aggregator, (made_up(spec, 3),))
+        assert (curve.rule, curve.options, curve.name) == (f"{file}:Mine", options, typed)
+
+
 def test_ends_are_told_the_shorter_way_round():
     curves = tuple(Curve(rule, (made_up(RunSpec(), 3),)) for rule in ("ios", "baseline"))
     few = ends_table("Ends", [Panel("a", curves)], ("accuracy",))

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bezoar.experiments import RunSpec, expand
-from bezoar.report._html_charts import thinned
-from bezoar.report._sweep_document import sweep_document
+from bezoar.report._page import thinned
+from bezoar.report._specs import sweep_document
 
 AGGREGATORS = (
     "weighted_mean",
@@ -35,6 +35,9 @@ specs = st.fixed_dictionaries(
         "metrics": st.sampled_from([None, ("accuracy",), ("accuracy", "consensus_error")]),
         "keep_models": st.booleans(),
         "weight_decay": st.sampled_from([0.0, 0.5, 1e-7]),
+        "model": st.sampled_from(["softmax", "mlp", "mlp:width=8"]),
+        "start": st.sampled_from(["zero", "random"]),
+        "batch": st.sampled_from([None, 8]),
     }
 ).map(RunSpec.read)
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from bezoar import BezoarError, aggregators, theory
-from bezoar.theory._adversaries import ATTACKS, adversarial_cases
+from bezoar.theory._majority import ATTACKS, adversarial_cases
 
 SURVIVORS = [
     ("trimmed_mean", {}),

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from theory_reference import some_networks
 
 from bezoar import Network, networks, theory
-from bezoar.theory import _mixing_gap
+from bezoar.theory import _connectivity
 
 
 def literal(network: Network, mixing: str = "metropolis") -> float:
@@ -22,7 +22,7 @@ def test_it_is_the_definition(network, mixing):
 @pytest.fixture
 def sparse_solver(monkeypatch):
     """The solver for large networks, for small ones too."""
-    monkeypatch.setattr(_mixing_gap, "DENSE_AGENTS", 30)
+    monkeypatch.setattr(_connectivity, "DENSE_AGENTS", 30)
 
 
 @pytest.mark.parametrize(
@@ -40,9 +40,9 @@ def sparse_solver(monkeypatch):
     ],
     ids=lambda network: network.name,
 )
-@pytest.mark.parametrize("restarts", [_mixing_gap.RESTARTS, 1])
+@pytest.mark.parametrize("restarts", [_connectivity.RESTARTS, 1])
 def test_the_sparse_solvers_agree_with_the_dense_one(network, restarts, sparse_solver, monkeypatch):
-    monkeypatch.setattr(_mixing_gap, "RESTARTS", restarts)
+    monkeypatch.setattr(_connectivity, "RESTARTS", restarts)
     found = theory.mixing_gap(network)
     assert found == pytest.approx(literal(network), abs=1e-8)
     assert found == theory.mixing_gap(network)
@@ -50,8 +50,8 @@ def test_the_sparse_solvers_agree_with_the_dense_one(network, restarts, sparse_s
 
 def test_an_end_near_minus_one_counts(sparse_solver, monkeypatch):
     network = Network(nx.complete_bipartite_graph(20, 20))
-    for restarts in (_mixing_gap.RESTARTS, 1):
-        monkeypatch.setattr(_mixing_gap, "RESTARTS", restarts)
+    for restarts in (_connectivity.RESTARTS, 1):
+        monkeypatch.setattr(_connectivity, "RESTARTS", restarts)
         assert theory.mixing_gap(network) == pytest.approx(19 / 21, abs=1e-9)
 
 
@@ -70,7 +70,7 @@ def test_factorising_finds_the_larger_end(graph):
     network = Network(nx.convert_node_labels_to_integers(graph))
     start = np.random.default_rng(0).standard_normal(network.agents)
     options = {"v0": start, "return_eigenvectors": False, "tol": 1e-9}
-    found = _mixing_gap._by_factorising(network.mixing().tocsc(), options)
+    found = _connectivity._by_factorising(network.mixing().tocsc(), options)
     assert found == pytest.approx(literal(network), abs=1e-9)
 
 

@@ -2,9 +2,14 @@
 
 from dataclasses import dataclass
 
-from bezoar import training
+from bezoar import networks, training
 from bezoar.data import Dataset, Partition
 from bezoar.exchange import Tuning
+
+TWO_CASTLE = networks.two_castle(10, 2)
+
+#: A fan with the same agents poisoned as the two castles.
+FAN = networks.fan(10, TWO_CASTLE.poisoned)
 
 
 @dataclass(frozen=True)
@@ -32,3 +37,14 @@ class Setting:
             metrics=self.metrics,
             tuning=self.tuning,
         )
+
+
+def final_models(setting, workers, *runs):
+    """Each run's models, trained alone: a run's place among others decides last bits."""
+    alone = [setting.engine([run], workers).train() for run in runs]
+    return [history.models.numpy() for [history] in alone]
+
+
+def then(first, second):
+    """One network in the first iteration and another from then on."""
+    return lambda iteration: first if iteration == 1 else second

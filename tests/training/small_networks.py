@@ -1,15 +1,19 @@
-"""Small torch modules for 28 × 28 pixels, flat or not, and what the tests train with them."""
+"""Small torch modules for real images, and what the tests train with them."""
+
+from functools import partial
 
 import numpy as np
 import torch
 from torch import nn
 
-from bezoar import aggregators, attacks, data, networks, training
-from bezoar._seeds import Purpose, generator
+from bezoar import aggregators, attacks, data, models, networks, training
 
 AGENTS = 4
 BATCH = 8
 STEP = 0.01
+
+#: How far results of the same computation may be apart, in units of the largest number.
+ROUNDING = {torch.float32: 1e-5, torch.float64: 1e-11}
 
 
 def mlp():
@@ -46,7 +50,23 @@ class Residual(nn.Module):
         return self.output(second.mean((2, 3)))
 
 
+#: Of the tests' own, for the 28 × 28 pixels of MNIST.
 MODELS = {"mlp": mlp, "cnn": cnn, "residual": Residual}
+
+
+def _named(name, **options):
+    return partial(models.MODELS[name](**options).module, (3, 32, 32), 10)
+
+
+#: Everything that the package has, as narrow as can be, for the 3 × 32 × 32 pixels of CIFAR.
+PACKAGE_MODELS = {
+    "softmax": _named("softmax"),
+    "mlp": _named("mlp", width=16),
+    "cnn": _named("cnn", width=4, hidden=16),
+    "resnet18": _named("resnet18", width=4),
+    "resnet18 with groups": _named("resnet18", width=4, norm="group"),
+    "resnet34": _named("resnet34", width=4),
+}
 
 
 def deal(dataset, agents=AGENTS, how="iid"):
@@ -72,9 +92,7 @@ def task_of(dataset, runs, workers, model=mlp, partition=None, **options):
 
 def initial(model, seed=0, dtype=torch.float64):
     """The module that everyone starts with."""
-    with torch.random.fork_rng():
-        torch.manual_seed(int(generator(seed, Purpose.START).integers(2**63)))
-        return model().to(dtype)
+    return models.make(model, seed).to(dtype)
 
 
 def vector_of(module, of=lambda parameter: parameter):
@@ -89,3 +107,31 @@ def vector_of(module, of=lambda parameter: parameter):
 
 def pixels(samples, dtype=torch.float64):
     return torch.from_numpy(samples).to(dtype) * (2 / 255) - 1
+
+
+def near(found, expected, rounding=None):
+    """Equal up to rounding, in units of the largest number."""
+    scale = expected.abs().max().clamp(min=1)
+    return bool(((found - expected).abs().max() / scale) < (rounding or ROUNDING[expected.dtype]))
+
+
+def batch_of(task, agent, update, seed=0):
+    """The samples and true labels that an agent takes: the only thing shared with the package."""
+    places = task.partition.samples(agent)[task.batches.places(seed, agent, update)]
+    images = pixels(task.dataset.train[places], task.dtype)
+    return images, torch.from_numpy(task.dataset.train_labels[places])
+
+
+def flipped(labels):
+    return 9 - labels
+
+
+def gradients_of(task, state=None, update=1):
+    state = state or training.State(0, task.start())
+    return task.gradients(state, update, torch.empty_like(state.models))
+
+
+def together(task):
+    """Everyone's common model and their own ones, before training."""
+    models = task.start()["models"]
+    return models[:, 0], models

@@ -1,5 +1,7 @@
 """Which samples an agent takes, and what augmentation makes of images."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -53,7 +55,7 @@ def images(count, channels=2, height=6, width=5):
 
 
 def test_images_are_moved_and_mirrored_and_nothing_else():
-    """Every result is one of the 81 × 2 that there can be, and all of them come about."""
+    """Every result is one of the 81 × 2 that there can be, and all of them are about as likely."""
     [image] = images(1)
     found = crop_and_flip(np.repeat(image[None], 4000, axis=0), np.random.default_rng(1))
     padded = np.pad(image, ((0, 0), (PADDING, PADDING), (PADDING, PADDING)))
@@ -62,7 +64,20 @@ def test_images_are_moved_and_mirrored_and_nothing_else():
         for right in range(2 * PADDING + 1):
             part = padded[:, down : down + 6, right : right + 5]
             possible |= {part.tobytes(), part[..., ::-1].tobytes()}
-    assert {each.tobytes() for each in found} == possible
+    counts = Counter(each.tobytes() for each in found)
+    assert set(counts) == possible
+    # Some 25 each, with a standard deviation of 5.
+    assert min(counts.values()) > 5
+    assert max(counts.values()) < 50
+
+
+def test_every_image_is_moved_by_itself():
+    """No image is taken for another, and images next to each other are not moved alike."""
+    some = np.stack([np.full((2, 9, 9), value, np.uint8) for value in range(1, 65)])
+    found = crop_and_flip(some, np.random.default_rng(3))
+    assert (found.max((1, 2, 3)) == np.arange(1, 65)).all()
+    black = (found == 0).reshape(64, -1)
+    assert len(np.unique(black, axis=0)) > 30
 
 
 def test_augmentation_is_a_function_of_its_generator():

@@ -1,18 +1,15 @@
 """Momentum, memory, false messages and changing networks are what a plain loop makes of them."""
 
-import signal
-import subprocess
-import sys
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import product
 
-import killed_training
 import numpy as np
 import pytest
 from plain_variants import VariantLoop
+from setting import FAN, TWO_CASTLE, final_models
 
-from bezoar import BezoarError, aggregators, attacks, networks, training
+from bezoar import aggregators, attacks, networks, training
 from bezoar.exchange import Tuning
 from bezoar.training import Checkpoint, Run, Workers
 
@@ -41,11 +38,6 @@ RULES = [
 
 #: The geometric median is smoothed by a millionth, and found to a hundred-thousandth.
 TOLERANCE = {"rfa": 1e-4}
-
-TWO_CASTLE = networks.two_castle(10, 2)
-
-#: A fan with the same agents poisoned as the two castles.
-FAN = networks.fan(10, TWO_CASTLE.poisoned)
 
 
 def drawn_anew(iteration):
@@ -206,12 +198,6 @@ def test_every_rule_is_here():
     assert {rule.name for rule in RULES} == set(aggregators.AGGREGATORS) - simple
 
 
-def final_models(setting, workers, *runs):
-    """Each run's models, trained alone: a run's place among others decides last bits."""
-    alone = [setting.engine([run], workers).train() for run in runs]
-    return [history.models.numpy() for [history] in alone]
-
-
 def test_every_feature_changes_the_result(problem, workers):
     """If a feature did nothing, the loop without it would agree as well."""
     setting = problem(iterations=3, every=3, metrics=())
@@ -235,24 +221,6 @@ def test_every_feature_changes_the_result(problem, workers):
             assert np.abs(one - other).max() > 1e-4 * np.abs(one).max()
 
 
-def test_networks_in_turn_begin_with_the_first(problem, workers):
-    setting = problem(iterations=1, every=1, metrics=())
-    rule, attack = aggregators.WeightedMean(), attacks.LabelFlip()
-    one, other, turns, swapped, by_function = final_models(
-        setting,
-        workers,
-        Run(TWO_CASTLE, rule, attack),
-        Run(FAN, rule, attack),
-        Run([TWO_CASTLE, FAN], rule, attack),
-        Run([FAN, TWO_CASTLE], rule, attack),
-        Run(lambda iteration: {1: FAN}[iteration], rule, attack),
-    )
-    assert turns.tobytes() == one.tobytes()
-    assert swapped.tobytes() == other.tobytes()
-    assert by_function.tobytes() == other.tobytes()
-    assert one.tobytes() != other.tobytes()
-
-
 def test_zero_momentum_and_one_network_are_nothing_new(problem, workers):
     setting = problem(iterations=3, every=3, metrics=())
     plain = Run(FAN, aggregators.IOS(), attacks.LabelFlip(), weight_decay=0.1)
@@ -267,160 +235,3 @@ def test_zero_momentum_and_one_network_are_nothing_new(problem, workers):
     )
     for found in others:
         assert np.array_equal(found, expected)
-
-
-def run_script(folder, *arguments):
-    script = killed_training.__file__
-    return subprocess.run([sys.executable, script, str(folder), *arguments], check=False).returncode
-
-
-@pytest.mark.parametrize("kind", ["softmax", "network"])
-def test_killed_and_resumed_in_another_process(small_mnist, tmp_path, kind):
-    """Killed in the middle of its sixth iteration, three after the last checkpoint."""
-    tmp_path = tmp_path / kind
-    tmp_path.mkdir()
-    samples = {
-        name: getattr(small_mnist, name)
-        for name in ("train", "train_labels", "test", "test_labels")
-    }
-    np.savez(tmp_path / "samples.npz", **samples)
-    assert run_script(tmp_path, "6") == -signal.SIGKILL
-    assert Checkpoint.load(tmp_path / "checkpoint").iteration == 3
-    assert not (tmp_path / "results.npz").exists()
-    assert run_script(tmp_path) == 0
-    with Workers(1) as workers:
-        engine = killed_training.make_engine(samples, workers, kind == "network")
-        expected = killed_training.results(engine.train())
-    with np.load(tmp_path / "results.npz") as found:
-        assert set(found) == set(expected)
-        for name, values in expected.items():
-            assert found[name].tobytes() == values.tobytes(), name
-
-
-def kept(setting, run, path):
-    """Write the checkpoint of a training after its second iteration."""
-    with Workers(1) as workers:
-        setting.engine([run], workers).train(
-            keep=lambda checkpoint: checkpoint.iteration == 2 and checkpoint.save(path)
-        )
-
-
-def goes_on(setting, run, path):
-    with Workers(1) as workers:
-        return setting.engine([run], workers).train(start=Checkpoint.load(path))
-
-
-def is_refused(setting, run, path):
-    with pytest.raises(BezoarError, match=r"checkpoint: it was made in another training; expected"):
-        goes_on(setting, run, path)
-
-
-@pytest.fixture
-def setting(problem):
-    return problem(iterations=4, every=2, metrics=("consensus_error",))
-
-
-ATTACK = attacks.LabelFlip()
-
-
-def test_a_checkpoint_belongs_to_its_networks(setting, tmp_path):
-    path = tmp_path / "checkpoint"
-    complete = networks.complete(10, TWO_CASTLE.poisoned)
-    rule = aggregators.IOS()
-    kept(setting, Run([TWO_CASTLE, FAN], rule, ATTACK), path)
-    goes_on(setting, Run([TWO_CASTLE, FAN], rule, ATTACK), path)
-    for other in (
-        [TWO_CASTLE, complete],
-        [complete, FAN],
-        [FAN, TWO_CASTLE],
-        [TWO_CASTLE, FAN, FAN],
-        [TWO_CASTLE],
-        TWO_CASTLE,
-        lambda iteration: [TWO_CASTLE, FAN][(iteration - 1) % 2],
-    ):
-        is_refused(setting, Run(other, rule, ATTACK), path)
-
-
-def then(first, second):
-    """One network in the first iteration and another from then on."""
-    return lambda iteration: first if iteration == 1 else second
-
-
-def test_a_checkpoint_belongs_to_its_function_of_the_iteration(setting, tmp_path):
-    path = tmp_path / "checkpoint"
-    complete = networks.complete(10, TWO_CASTLE.poisoned)
-    rule = aggregators.IOS()
-    kept(setting, Run(then(TWO_CASTLE, FAN), rule, ATTACK), path)
-    goes_on(setting, Run(then(TWO_CASTLE, FAN), rule, ATTACK), path)
-    is_refused(setting, Run(then(TWO_CASTLE, complete), rule, ATTACK), path)
-
-
-def test_a_checkpoint_belongs_to_its_options(setting, tmp_path):
-    path = tmp_path / "checkpoint"
-    run = Run(
-        FAN,
-        aggregators.CenteredClipping(memory=True),
-        attacks.SignFlip(0.5),
-        optimizer=training.Momentum(0.5),
-    )
-    kept(setting, run, path)
-    goes_on(setting, run, path)
-    for changes in (
-        {"optimizer": training.Momentum(0.6)},
-        {"optimizer": training.HeavyBall(0.5)},
-        {"optimizer": training.PlainStep()},
-        {"attack": attacks.SignFlip(0.6)},
-        {"attack": attacks.SignFlip(0.5, broadcast=False)},
-        {"aggregator": aggregators.CenteredClipping()},
-    ):
-        is_refused(setting, replace(run, **changes), path)
-
-
-def test_many_poisoned_agents_are_told_apart(problem, tmp_path):
-    """Of many poisoned agents a network prints the first few; the checkpoint knows all."""
-    setting = problem(agents=24, iterations=4, every=2, metrics=())
-    path = tmp_path / "checkpoint"
-    rule = aggregators.IOS()
-    one, other = (networks.complete(24, {*range(9), last}) for last in (9, 10))
-    assert repr(one) == repr(other)
-    kept(setting, Run(one, rule, ATTACK), path)
-    goes_on(setting, Run(one, rule, ATTACK), path)
-    is_refused(setting, Run(other, rule, ATTACK), path)
-    is_refused(setting, Run([other, other], rule, ATTACK), path)
-
-
-def test_the_poisoned_agents_may_not_change():
-    match = (
-        r"network: expected 10 agents with \[4, 5\] poisoned in every iteration, found 10 with "
-        r"\[4\] in iteration 2"
-    )
-    with pytest.raises(BezoarError, match=match):
-        Run([TWO_CASTLE, FAN.with_poisoned({4})], aggregators.Mean(), ATTACK)
-
-
-def test_the_number_of_agents_may_not_change():
-    match = r"expected 10 agents .*, found 12 with \[5, 6\] in iteration 3"
-    with pytest.raises(BezoarError, match=match):
-        Run([TWO_CASTLE, FAN, networks.two_castle(12, 2)], aggregators.Mean(), ATTACK)
-
-
-def test_what_a_function_gives_is_checked_when_it_is_asked(setting, workers):
-    run = Run(then(TWO_CASTLE, FAN.with_poisoned({5})), aggregators.Mean(), ATTACK)
-    with pytest.raises(BezoarError, match=r"found 10 with \[5\] in iteration 2"):
-        setting.engine([run], workers).train()
-    run = Run(then(TWO_CASTLE, "fan"), aggregators.Mean(), ATTACK)
-    with pytest.raises(BezoarError, match="expected a Network in iteration 2, found 'fan'"):
-        setting.engine([run], workers).train()
-
-
-def test_no_network_is_no_network():
-    with pytest.raises(BezoarError, match=r"network: .* needs at least one, found none"):
-        Run([], aggregators.Mean(), ATTACK)
-
-
-def test_a_rule_must_be_possible_on_every_network(setting, workers):
-    """It is refused before anything is trained, not when its turn comes."""
-    turns = [TWO_CASTLE, networks.ring(10, TWO_CASTLE.poisoned)]
-    run = Run(turns, aggregators.TrimmedMean(), ATTACK)
-    with pytest.raises(BezoarError, match="trimmed_mean: impossible at agent 4 of the ring"):
-        setting.engine([run], workers)

@@ -35,6 +35,8 @@ class CenteredClipping(WeightedAggregator):
 
     name: ClassVar[str] = "centered_clipping"
     label: ClassVar[str] = "CC"
+    colour: ClassVar[str] = "#CC79A7"
+    marker: ClassVar[str] = "D"
 
     def remembers(self) -> tuple[str, ...]:
         return ("previous_output",) if self.memory else ()

@@ -28,6 +28,8 @@ class ClippedGossip(WeightedAggregator):
 
     name: ClassVar[str] = "clipped_gossip"
     label: ClassVar[str] = "CG"
+    colour: ClassVar[str] = "#E69F00"
+    marker: ClassVar[str] = "v"
 
     def weights(self, neighbourhood: Neighbourhood) -> Tensor:
         own = one_hot(neighbourhood.finite, 0)

@@ -16,26 +16,30 @@ class FABA(WeightedAggregator):
     """`FABA <https://www.ijcai.org/proceedings/2019/670>`_: outliers dropped one by one.
 
     ``Q_w`` times, the input farthest from the mean of those left is dropped; the mean of the rest
-    is returned. The own model may be dropped. Inputs that are not finite count as infinitely far
-    and go first; the output is NaN only where more of them come in than are dropped.
+    is returned. Inputs that are not finite count as infinitely far and go first; the output is NaN
+    only where more of them come in than are dropped.
 
     Args:
         estimate: the number of poisoned inputs ``Q_w``: ``"exact"``, ``"max"`` or a number for all.
+        keep_own: never drop the own model, as in the code of the paper's authors.
     """
 
     estimate: Estimate = "exact"
+    keep_own: bool = False
 
     name: ClassVar[str] = "faba"
     label: ClassVar[str] = "FABA"
+    colour: ClassVar[str] = "#009E73"
+    marker: ClassVar[str] = "^"
 
     def inputs_needed(self, estimate: Any) -> Any:
         return estimate + 1
 
     def weights(self, neighbourhood: Neighbourhood) -> Tensor:
-        return drop_farthest(neighbourhood, neighbourhood.mask.to(torch.float64))
+        return drop_farthest(neighbourhood, neighbourhood.mask.to(torch.float64), self.keep_own)
 
 
-def drop_farthest(neighbourhood: Neighbourhood, prior: Tensor, keep_own: bool = False) -> Tensor:
+def drop_farthest(neighbourhood: Neighbourhood, prior: Tensor, keep_own: bool) -> Tensor:
     """``[..., m]`` the prior weights over what is left after dropping the farthest inputs."""
     kept = neighbourhood.mask.expand_as(neighbourhood.finite)
     for dropped in range(neighbourhood.largest_estimate):

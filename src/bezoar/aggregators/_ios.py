@@ -31,6 +31,8 @@ class IOS(WeightedAggregator):
 
     name: ClassVar[str] = "ios"
     label: ClassVar[str] = "IOS"
+    colour: ClassVar[str] = "#56B4E9"
+    marker: ClassVar[str] = "P"
 
     def inputs_needed(self, estimate: Any) -> Any:
         return estimate + 1

@@ -27,6 +27,8 @@ class Krum(WeightedAggregator):
 
     name: ClassVar[str] = "krum"
     label: ClassVar[str] = "Krum"
+    colour: ClassVar[str] = "#117733"
+    marker: ClassVar[str] = "p"
 
     def inputs_needed(self, estimate: Any) -> Any:
         return estimate + 1

@@ -41,6 +41,8 @@ class LFighter(WeightedAggregator):
 
     name: ClassVar[str] = "lfighter"
     label: ClassVar[str] = "LFighter"
+    colour: ClassVar[str] = "#999933"
+    marker: ClassVar[str] = "<"
     reads: ClassVar[str] = "output_layer"
 
     def output_layer(self) -> OutputLayer | None:

@@ -15,6 +15,8 @@ class Local(WeightedAggregator):
 
     name: ClassVar[str] = "local"
     label: ClassVar[str] = "Local"
+    colour: ClassVar[str] = "#777777"
+    marker: ClassVar[str] = "d"
     reads: ClassVar[str] = "nothing"
 
     def weights(self, neighbourhood: Neighbourhood) -> Tensor:

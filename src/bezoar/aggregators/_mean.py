@@ -19,6 +19,8 @@ class Mean(WeightedAggregator):
 
     name: ClassVar[str] = "mean"
     label: ClassVar[str] = "Mean"
+    colour: ClassVar[str] = "#7F4A1E"
+    marker: ClassVar[str] = ">"
     reads: ClassVar[str] = "nothing"
 
     def weights(self, neighbourhood: Neighbourhood) -> Tensor:

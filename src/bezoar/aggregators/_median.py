@@ -19,6 +19,8 @@ class Median(CoordinateAggregator):
 
     name: ClassVar[str] = "median"
     label: ClassVar[str] = "Median"
+    colour: ClassVar[str] = "#332288"
+    marker: ClassVar[str] = "h"
 
     def rank_weights(self, size: int, estimate: Tensor) -> Tensor:
         rank = torch.arange(size, device=estimate.device).expand(*estimate.shape, size)

@@ -59,6 +59,8 @@ class RFA(WeightedAggregator):
 
     name: ClassVar[str] = "rfa"
     label: ClassVar[str] = "RFA"
+    colour: ClassVar[str] = "#882255"
+    marker: ClassVar[str] = "X"
 
     def weights(self, neighbourhood: Neighbourhood) -> Tensor:
         usable = neighbourhood.finite | (

@@ -31,10 +31,14 @@ class Aggregator(Part):
 
     Attributes:
         label: the paper's name, for legends.
+        colour: the colour of its curves, such as ``#0072B2``; by default it follows from the name.
+        marker: a matplotlib marker for its curves; by default it follows from the name.
         keeps: what the rule must keep when it drops inputs, for the error where it cannot.
     """
 
     label: ClassVar[str] = ""
+    colour: ClassVar[str] = ""
+    marker: ClassVar[str] = ""
     keeps: ClassVar[str] = "must keep at least one"
 
     def __call__(self, messages: Tensor, network: Network) -> Tensor:
@@ -136,7 +140,11 @@ class WeightedAggregator(Aggregator, ABC):
 
 
 class CoordinateAggregator(Aggregator, ABC):
-    """A rule that sorts each coordinate of the inputs and averages by rank."""
+    """A rule that sorts each coordinate of the inputs and averages by rank.
+
+    If it has the option ``keep_own`` and that is set, the neighbours' values alone are sorted: they
+    have the ranks from 1, and the own value has rank 0.
+    """
 
     @abstractmethod
     def rank_weights(self, size: int, estimate: Tensor) -> Tensor:
@@ -147,11 +155,16 @@ class CoordinateAggregator(Aggregator, ABC):
             estimate: ``[...]`` the estimated number of poisoned inputs.
 
         Returns:
-            ``[..., size]`` probability vectors, the same from either end.
+            ``[..., size]`` probability vectors; those of the sorted values are the same from either
+            end.
         """
 
+    def keeps_own(self) -> bool:
+        """Whether the own value is kept unsorted, as rank 0."""
+        return bool(getattr(self, "keep_own", False))
+
     def outermost(self, largest_estimate: int) -> int | None:
-        """How many ranks at either end need sorting; between them weights must be uniform.
+        """How many values at either end need sorting; between them weights must be uniform.
 
         ``None`` when every rank may matter.
         """

@@ -17,16 +17,21 @@ class TrimmedMean(CoordinateAggregator):
 
     The ``Q_w`` largest and the ``Q_w`` smallest values are dropped, the mean of the rest is
     returned. NaN counts as plus infinity; the output is infinite only where more infinite values
-    come in than are dropped.
+    come in than are dropped, or where an infinite one is kept as the own.
 
     Args:
         estimate: the number of poisoned inputs ``Q_w``: ``"exact"``, ``"max"`` or a number for all.
+        keep_own: drop values of the neighbours alone and always keep the own one, as in the code of
+            the paper's authors.
     """
 
     estimate: Estimate = "exact"
+    keep_own: bool = False
 
     name: ClassVar[str] = "trimmed_mean"
     label: ClassVar[str] = "TriMean"
+    colour: ClassVar[str] = "#0072B2"
+    marker: ClassVar[str] = "s"
     keeps: ClassVar[str] = "drops as many again on the other side and must keep one"
 
     def inputs_needed(self, estimate: Any) -> Any:
@@ -34,7 +39,10 @@ class TrimmedMean(CoordinateAggregator):
 
     def rank_weights(self, size: int, estimate: Tensor) -> Tensor:
         rank, dropped = torch.arange(size, device=estimate.device), estimate.unsqueeze(-1)
-        return normalised(((rank >= dropped) & (rank < size - dropped)).to(torch.float64))
+        kept = (rank >= dropped + self.keep_own) & (rank < size - dropped)
+        if self.keep_own:
+            kept |= rank == 0
+        return normalised(kept.to(torch.float64))
 
     def outermost(self, largest_estimate: int) -> int:
         return largest_estimate

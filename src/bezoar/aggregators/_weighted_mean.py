@@ -24,6 +24,8 @@ class WeightedMean(WeightedAggregator):
 
     name: ClassVar[str] = "weighted_mean"
     label: ClassVar[str] = "WeiMean"
+    colour: ClassVar[str] = "#D55E00"
+    marker: ClassVar[str] = "o"
     reads: ClassVar[str] = "nothing"
 
     def weights(self, neighbourhood: Neighbourhood) -> Tensor:

@@ -1,20 +1,14 @@
 """Attacks: what poisoned agents do to their labels and to their messages.
 
-Here belongs one class an attack, which says what it is given to know and returns labels or
-messages. When it is asked is the affair of :mod:`bezoar.training`.
+Here belongs one class for each attack. It says what it needs to know, and returns labels or
+messages. :mod:`bezoar.training` decides when it is asked.
 """
 
 from typing import Any
 
 from bezoar import _options
 from bezoar.attacks._attack import Attack, Knowledge, OwnData, SeenMessages
-from bezoar.attacks._labels import (
-    DynamicLabelFlip,
-    LabelAttack,
-    LabelFlip,
-    RandomLabels,
-    Targeted,
-)
+from bezoar.attacks._labels import DynamicLabelFlip, LabelAttack, LabelFlip, RandomLabels, Targeted
 from bezoar.attacks._sign_flip import SignFlip
 
 #: Every attack by its name.

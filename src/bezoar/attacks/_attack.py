@@ -1,19 +1,17 @@
-"""What an attack is: what it is given to know, and what it returns."""
+"""What an attack is: what it knows, and what it returns."""
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from bezoar._arrays import Bools, Ints
 from bezoar._errors import BezoarError
 from bezoar._options import Part
 from bezoar.networks import Network
-
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 #: How much the poisoned agents are assumed to know when they send messages: their own models, the
 #: messages of their neighbours too, or the messages of all agents.
@@ -51,8 +49,8 @@ class OwnData:
 class SeenMessages:
     """What the poisoned agents may know when they send, in some runs on one network.
 
-    They send one message to all their neighbours, or one to each. The methods speak of all these
-    messages at once, ``[runs, sends, D]``.
+    They send one message to all their neighbours, or one to each. Methods return ``[runs, sends,
+    D]``, a row for each message, unless they say otherwise.
 
     Attributes:
         iteration: which iteration it is, counted from 1.
@@ -81,37 +79,35 @@ class SeenMessages:
         return self.models[:, self.senders]
 
     def receivers_messages(self) -> Tensor:
-        """What the receiver of each message itself sends; attacks that know neighbours see it."""
+        """What the receiver of each message itself sends; known with ``"neighbours"``."""
         self._need("neighbours")
         if self.receivers is None:
             raise BezoarError("attack: a message to all neighbours has no one receiver")
         return self.messages[:, self.receivers]
 
     def all_messages(self) -> Tensor:
-        """``[runs, W, D]`` what everyone sends; attacks that know everything see it."""
+        """``[runs, W, D]`` what everyone sends; known with ``"everything"``."""
         self._need("everything")
         return self.messages
 
     def _need(self, needed: Knowledge) -> None:
-        levels = ("own", "neighbours", "everything")
+        levels = get_args(Knowledge)
         if levels.index(self.knows) < levels.index(needed):
-            raise BezoarError(
-                f"attack: it says that it knows {self.knows!r} and asks for {needed!r}; set "
-                f"'knows' to what it needs"
-            )
+            told = f"it says that it knows {self.knows!r} and asks for {needed!r}"
+            raise BezoarError(f"attack: {told}; set 'knows' to what it needs")
 
 
 @dataclass(frozen=True)
 class Attack(Part):
     """What poisoned agents do to their labels or to their messages.
 
-    An attack is a frozen dataclass whose fields are its options. It overrides :meth:`on_labels`,
-    or :meth:`on_scores` and sets ``dynamic``, or :meth:`on_messages` and sets ``lies``.
+    An attack is a frozen dataclass whose fields are its options. It overrides :meth:`on_labels`; or
+    :meth:`on_scores`, and sets ``dynamic``; or :meth:`on_messages`, and sets ``lies``.
 
     Attributes:
         knows: what the poisoned agents are assumed to know when they send.
         dynamic: whether labels follow the poisoned agent's current model.
-        lies: whether messages are other than the protocol says.
+        lies: whether it changes messages.
     """
 
     knows: ClassVar[Knowledge] = "own"
@@ -129,16 +125,13 @@ class Attack(Part):
             rng: for random choices; it depends on the run's seed and the agent.
 
         Returns:
-            ``[n]`` the labels, and ``[n]`` whether :meth:`on_scores` decides instead, in every
-            iteration anew.
+            ``[n]`` the labels, and ``[n]`` for which of them :meth:`on_scores` decides instead, in
+            every iteration anew.
         """
         return own.labels, np.zeros(len(own.labels), dtype=np.bool_)
 
     def on_scores(self, scores: Tensor) -> Tensor:
-        """``[..., 1, n]`` labels from the scores ``[..., classes, n]`` of the agent's own model.
-
-        It is asked only where :meth:`on_labels` said so.
-        """
+        """``[..., 1, n]`` labels from the scores ``[..., classes, n]`` of the agent's own model."""
         raise BezoarError(f"attack {self.name}: its labels do not follow the model")
 
     def on_messages(self, seen: SeenMessages) -> Tensor:

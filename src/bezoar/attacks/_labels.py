@@ -8,9 +8,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from bezoar._arrays import Bools, Ints
 from bezoar._errors import BezoarError
 from bezoar._options import Count, Share
-from bezoar.attacks._attack import Attack, Bools, Ints, OwnData
+from bezoar.attacks._attack import Attack, OwnData
 
 
 @dataclass(frozen=True)
@@ -18,7 +19,7 @@ class LabelAttack(Attack):
     """A corruption of labels.
 
     Args:
-        fraction: the share of the eligible samples that is touched, drawn at random.
+        fraction: the share of the eligible samples that get a corrupted label, drawn at random.
     """
 
     fraction: Share = 1.0
@@ -30,10 +31,9 @@ class LabelAttack(Attack):
 
     def touched(self, labels: Ints, rng: np.random.Generator) -> Bools:
         """``[n]`` which samples get a corrupted label."""
-        eligible = np.flatnonzero(self.eligible(labels))
-        count = round(self.fraction * len(eligible))
+        eligible = rng.permutation(np.flatnonzero(self.eligible(labels)))
         touched = np.zeros(len(labels), dtype=np.bool_)
-        touched[rng.permutation(eligible)[:count]] = True
+        touched[eligible[: round(self.fraction * len(eligible))]] = True
         return touched
 
     def eligible(self, labels: Ints) -> Bools:
@@ -59,19 +59,17 @@ class LabelFlip(LabelAttack):
 class DynamicLabelFlip(LabelAttack):
     """In every iteration the label is the least likely class under the agent's current model.
 
-    Of classes whose scores lie within a hundred-thousandth of the scores' range of the least, it
-    is the lowest: early in training classes are equally unlikely but for rounding.
+    Early in training classes are equally unlikely but for rounding. So scores that are as low as
+    the least, up to the share ``tie`` of the scores' range, count as equal, and the lowest class
+    of them is taken.
     """
 
-    #: Scores this near to the least, as a share of the scores' range, count as equal to it.
     tie: ClassVar[float] = 1e-5
-
     name: ClassVar[str] = "dynamic_label_flip"
     dynamic: ClassVar[bool] = True
 
     def corrupt(self, labels: Ints, classes: int, rng: np.random.Generator) -> Ints:
-        """The true labels: what they become is decided in training, from the current model."""
-        return labels
+        return labels  # what they become is decided in training, from the current model
 
     def on_scores(self, scores: Tensor) -> Tensor:
         low, high = scores.aminmax(dim=-2, keepdim=True)
@@ -81,7 +79,7 @@ class DynamicLabelFlip(LabelAttack):
 
 @dataclass(frozen=True)
 class RandomLabels(LabelAttack):
-    """Every touched sample gets one of the other classes, each as likely."""
+    """Every label becomes one of the other classes, all equally likely."""
 
     name: ClassVar[str] = "random_labels"
 
@@ -98,7 +96,7 @@ class Targeted(LabelAttack):
     """Samples of one class are labelled as another.
 
     Args:
-        fraction: the share of the source class that is touched.
+        fraction: the share of the source class that is relabelled.
         source: the class whose samples are relabelled.
         target: the class they are given.
     """
@@ -114,12 +112,10 @@ class Targeted(LabelAttack):
             raise BezoarError(f"target: must differ from source, found {self.target} for both")
 
     def check(self, classes: int) -> None:
-        for field in ("source", "target"):
-            if getattr(self, field) >= classes:
-                raise BezoarError(
-                    f"attack targeted: {field} {getattr(self, field)} is not a class; "
-                    f"allowed: 0 … {classes - 1}"
-                )
+        for field, found in (("source", self.source), ("target", self.target)):
+            if found >= classes:
+                allowed = f"allowed: 0 … {classes - 1}"
+                raise BezoarError(f"attack targeted: {field} {found} is not a class; {allowed}")
 
     def eligible(self, labels: Ints) -> Bools:
         return np.equal(labels, self.source)

@@ -13,14 +13,13 @@ from bezoar.attacks._attack import Attack, Knowledge, SeenMessages
 class SignFlip(Attack):
     """Send the opposite of an update: ``x_p − s (y − x_p)``.
 
-    ``x_p`` is the poisoned agent's model before its local update. To all neighbours alike it sends
-    the opposite of its own update: ``y`` is the message ``y_p`` that the protocol asks for. To
-    each neighbour ``w`` something else: there ``y`` is the message ``y_w`` that the neighbour
-    itself sends. Labels are left alone, and for itself the agent keeps ``y_p``.
+    ``x_p`` is the poisoned agent's model before its local update. Labels are left alone, and for
+    itself the agent keeps the message ``y_p`` that the protocol asks for.
 
     Args:
         scale: the factor ``s``.
-        broadcast: whether all neighbours are sent the same.
+        broadcast: whether all neighbours are sent the same, with ``y = y_p``. Otherwise ``y`` is
+            the message that the receiving neighbour itself sends.
     """
 
     scale: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0

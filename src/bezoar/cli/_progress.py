@@ -53,7 +53,7 @@ class Bars(Watch):
         self._began = 0.0
 
     def planning(self, done: int, total: int) -> None:
-        """Move the bar of planning, which is shown where it takes longer than a moment."""
+        """Move the bar of planning, which is shown after a second."""
         if self._planning is None:
             self._began = time.monotonic()
             self._planning = self._bars.add_task(
@@ -113,6 +113,6 @@ class Bars(Watch):
         return self._tasks[name]
 
     def _look_at(self, place: int) -> None:
-        """Show only the bars near one of them, where there are many."""
+        """Show only the bars near this one, if there are many."""
         for other, task in enumerate(self._tasks.values()):
             self._bars.update(task, visible=abs(other - place) <= AROUND)

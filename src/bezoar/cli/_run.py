@@ -14,12 +14,21 @@ from bezoar.experiments import (
     RunSpec,
     Store,
     StoredRun,
+    dataset_of,
     network_of,
     read_choice,
     read_toml,
     run_all,
 )
-from bezoar.report import BASELINE, Curve, Panel, panel_page, panels_figure
+from bezoar.report import (
+    BASELINE,
+    Curve,
+    Panel,
+    data_note,
+    describe,
+    panel_page,
+    panels_figure,
+)
 from bezoar.training import METRICS, History
 
 
@@ -57,19 +66,22 @@ def run(
     runs = _train(specs, store, workers)
     seconds = time.perf_counter() - before
     panel = _panel(specs, runs, baseline)
+    note = dataset_of(first).note
     metrics = [name for name in ("accuracy", "consensus_error") if name in runs[0].metrics]
     if plot:
-        panels_figure(plot, [panel], metrics)
+        panels_figure(plot, [panel], metrics, data_note(first.dataset, note))
     if json:
-        print_json(_document(specs, runs, seconds))
+        print_json(_document(specs, runs, seconds) | {"data_note": note})
         return
-    title = f"{first.dataset}, {first.partition}, on {first.network}"
+    title = f"{first.model} on {first.dataset}, {first.partition}, on {first.network}"
     about = f"attack {first.attack}; {first.iterations} iterations in {seconds:.1f} s."
-    page = panel_page(title, panel, about)
+    page = panel_page(title, panel, f"{describe(network_of(first))}; {about}")
     print_page(page)
     for metric in METRICS.values():
         if metric.column in page.tables[0].columns:
             console.print(f"{metric.column}: {metric.title}", style="dim")
+    if note:
+        console.print(data_note(first.dataset, note), markup=False)
     if plot:
         print_path("Picture", plot)
 
@@ -91,9 +103,8 @@ def _panel(specs: Sequence[RunSpec], runs: Sequence[History | StoredRun], baseli
     """A curve for each run; the last may be the baseline."""
     curves = []
     for place, (spec, run) in enumerate(zip(specs, runs, strict=True), start=1):
-        rule, _, options = str(spec.aggregator).partition(":")
         is_baseline = baseline and place == len(specs)
-        curves.append(Curve(BASELINE if is_baseline else rule, (run,), options))
+        curves.append(Curve.of(spec.aggregator, (run,), BASELINE if is_baseline else ""))
     network = network_of(specs[0])
     return Panel(f"{network.name}, {specs[0].partition}", tuple(curves), network)
 

@@ -22,10 +22,9 @@ from rich.text import Text
 
 from bezoar._numbers import count as count
 from bezoar._numbers import duration as duration
-from bezoar._numbers import number as number
 from bezoar.report import Page, Table, Verdict
 
-#: As wide as any table.
+#: Wider than any table.
 WIDE = 10_000
 
 COLOURS: dict[Verdict, str] = {"holds": "green", "does not hold": "red", "undecided": "yellow"}
@@ -50,7 +49,7 @@ def _clean(value: Any) -> Any:
 
 
 def print_table(table: Table, wide: bool = False) -> None:
-    """Print a table; without a terminal, a wide one is printed at its full width."""
+    """Print a table; if it is ``wide`` and there is no terminal, its lines are not broken."""
     grid = RichTable(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for place, column in enumerate(table.columns):
         justify: Any = "right" if place and table.is_numeric(place) else "left"
@@ -92,10 +91,7 @@ def print_path(what: str, path: Path) -> None:
 
 
 def training_bars() -> Progress:
-    """Bars on the error stream, with the time left and the latest accuracy.
-
-    Tasks have a field ``accuracy``, a text.
-    """
+    """Progress bars on the error stream, with the time left and the text ``accuracy`` of a task."""
     return Progress(
         TextColumn("{task.description}", markup=False),
         BarColumn(),
@@ -134,7 +130,7 @@ def training_progress(title: str) -> Iterator[Any]:
 
 @contextmanager
 def busy(what: str) -> Iterator[None]:
-    """Show on the error stream what is being done, for work whose progress is not counted."""
+    """Show on the error stream what is being done, if its progress cannot be measured."""
     if not errors.is_terminal:
         yield
         return

@@ -5,7 +5,7 @@ from typing import Any
 
 from bezoar.cli._options import check_picture, read_poisoned
 from bezoar.cli._screen import print_json, print_page, print_path
-from bezoar.experiments import RunSpec, network_of
+from bezoar.experiments import RunSpec, dataset_of, network_of
 from bezoar.report import network_page, samples_of
 
 
@@ -35,6 +35,7 @@ def show(given: dict[str, Any], plot: Path | None, json: bool) -> None:
                 "poisoned": list(network.poisoned),
                 "regular_is_connected": network.regular_is_connected,
                 "samples": samples.tolist(),
+                "data_note": dataset_of(spec).note,
             }
         )
         return

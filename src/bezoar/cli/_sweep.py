@@ -31,7 +31,7 @@ from bezoar.experiments import (
     sweep,
     threads,
 )
-from bezoar.report import results_table, run_document
+from bezoar.report import data_notes, results_table, run_document
 from bezoar.training import METRICS
 
 #: Failures told in full at the most.
@@ -81,6 +81,8 @@ def _print(swept: Swept, store: Store, seconds: float) -> None:
         metric = "accuracy" if "accuracy" in measured or not measured else next(iter(measured))
         title = METRICS[metric].title
         print_table(results_table(swept.runs, title[0].upper() + title[1:], metric))
+        for note in data_notes(swept.finished):
+            console.print(note, markup=False)
     print_failures(swept.failures)
     console.print(f"{count(swept.plan.new, 'new run')} in {duration(seconds)}")
     print_path("Store", store.path)

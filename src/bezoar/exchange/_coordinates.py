@@ -81,9 +81,10 @@ class CoordinateExchange:
     def _program(self, part: Neighbourhoods) -> Program | None:
         """How to trim all neighbourhoods at once, if they are trimmed and have much in common."""
         dropped = self._rule.outermost(part.largest_estimate)
-        if not dropped or self._agents > MOST_AGENTS:
+        first = int(self._rule.keeps_own())
+        if not dropped or self._agents > MOST_AGENTS or part.slots - first <= 2 * dropped:
             return None
-        return trimmed_sums(part.index[0].tolist(), self._agents, dropped)
+        return trimmed_sums(part.index[0, :, first:].tolist(), self._agents, dropped)
 
     def __call__(self, sent: Sent, models: Tensor, shares: Tensor | None, map: Map) -> None:
         """Write the next models; NaN counts as plus infinity.
@@ -131,19 +132,27 @@ class CoordinateExchange:
             return self._sort(piece, sent, None if piece.program else models, share)
         return None
 
+    def _sum_type(self, sent: Sent) -> torch.dtype:
+        """In which type values are added up."""
+        short = sent.messages.shape[-1] <= self._tuning.exact_sums
+        return torch.float64 if short else sent.messages.dtype
+
     def _trim_together(self, piece: _Piece, program: Program, sent: Sent, models: Tensor) -> None:
         [run], agents = piece.gathered.on_host[:2]
         weight = max(piece.ranks)
         messages, out = sent.messages[run][:, piece.span], models[run][:, piece.span]
         width = LONG_ROWS * self._tuning.columns
         shape = (program.working, min(width, messages.shape[-1]))
-        memory = workspace("trimming", shape, messages.dtype, messages.device)
+        memory = workspace("trimming", shape, self._sum_type(sent), messages.device)
         for start in range(0, messages.shape[-1], width):
             block, into = messages[:, start : start + width], out[:, start : start + width]
             if some(~torch.isfinite(block.sum())):
                 block = block.nan_to_num(torch.inf, torch.inf, -torch.inf)
+            block = block.to(memory.dtype)
             sums = program.run(list(block), list(memory[:, : block.shape[-1]]))
             for agent, total in zip(agents, sums, strict=True):
+                if self._rule.keeps_own():
+                    total += block[agent]
                 torch.mul(total, weight, out=into[agent])
 
     def _sort(self, piece: _Piece, sent: Sent, models: Tensor | None, share: bool) -> Tensor | None:
@@ -162,6 +171,7 @@ class CoordinateExchange:
         out = None if models is None else models.view(-1, length)[:, piece.span]
         given = table.new_zeros(places, dtype=torch.float64)
         replaced = gathered.false_slots(sent.false)
+        first = int(self._rule.keeps_own())
         width = BLOCKS * self._tuning.block_bytes // (rows.numel() * table.element_size())
         width = max(256, width)
         for start in range(0, table.shape[-1], width):
@@ -178,12 +188,13 @@ class CoordinateExchange:
             if some(~torch.isfinite(values.sum())):
                 values.nan_to_num_(torch.inf, torch.inf, -torch.inf)
             copies = values.clone() if share else values
-            ordered = sort_ends(list(copies), piece.ends, piece.ends)
+            ordered = [*copies[:first], *sort_ends(list(copies[first:]), piece.ends, piece.ends)]
             if out is not None:
-                average = _average(ordered, piece.ranks)
-                out[:, start : start + columns].index_copy_(0, own, average)
+                average = _average(ordered, piece.ranks, self._sum_type(sent))
+                out[:, start : start + columns].index_copy_(0, own, average.to(out.dtype))
             if share:
-                given += _poison_share(values, ordered, piece.ranks, here, len(gathered.runs))
+                poisoned = here.poisoned[0].T.repeat(1, len(gathered.runs))
+                given += _poison_share(values, ordered, piece.ranks, poisoned, first)
         return given / length if share else None
 
 
@@ -199,17 +210,16 @@ def _pays(program: Program, part: Neighbourhoods, ends: int, length: int) -> boo
     return len(program.operations) * (CALL + length) < sorting
 
 
-def _average(ordered: Sequence[Tensor], ranks: Sequence[float]) -> Tensor:
-    """``Σ_r ranks[r] · ordered[r]``, ranks without weight left out."""
+def _average(ordered: Sequence[Tensor], ranks: Sequence[float], dtype: torch.dtype) -> Tensor:
+    """``Σ_r ranks[r] · ordered[r]`` in ``dtype``, ranks without weight left out."""
     used = [(values, weight) for values, weight in zip(ordered, ranks, strict=True) if weight]
     values, weight = used[0]
+    average = workspace("average", tuple(values.shape), dtype, values.device).copy_(values)
     if all(other == weight for _, other in used):
-        average = workspace("average", tuple(values.shape), values.dtype, values.device)
-        average.copy_(values)
         for values, _ in used[1:]:
             average += values
         return average.mul_(weight)
-    average = values * weight
+    average *= weight
     for values, weight in used[1:]:
         average.add_(values, alpha=weight)
     return average
@@ -219,15 +229,19 @@ def _poison_share(
     values: Tensor,
     ordered: Sequence[Tensor],
     ranks: Sequence[float],
-    here: Neighbourhoods,
-    runs: int,
+    poisoned: Tensor,
+    first: int,
 ) -> Tensor:
     """``[places]`` the share of poisoned inputs among those kept, summed over coordinates.
 
-    An input is kept in a coordinate where it lies between the outermost values that have weight.
+    An input is kept in a coordinate where it lies between the outermost values that have weight. So
+    is the own one where only the others, from slot ``first``, are sorted.
     """
-    used = torch.stack([v for v, weight in zip(ordered, ranks, strict=True) if weight])
-    kept = (values >= used.amin(0)) & (values <= used.amax(0))
-    poisoned = here.poisoned[0].T.repeat(1, runs).unsqueeze(-1)
-    share: Tensor = (kept & poisoned).sum(0) / kept.sum(0)
+    used = [v for v, weight in zip(ordered[first:], ranks[first:], strict=True) if weight]
+    kept = torch.zeros_like(values, dtype=torch.bool)
+    kept[:first] = True
+    if used:
+        within = torch.stack(used)
+        kept[first:] = (values[first:] >= within.amin(0)) & (values[first:] <= within.amax(0))
+    share: Tensor = (kept & poisoned.unsqueeze(-1)).sum(0) / kept.sum(0)
     return share.sum(-1, dtype=torch.float64)

@@ -19,6 +19,9 @@ class Tuning:
         block_bytes: copies of messages held at a time, so that they stay in the cache.
         matrix_bytes: matrices of neighbourhoods held at a time on a dense network.
         columns: coordinates multiplied at a time.
+        exact_sums: rules by coordinates add up messages of at most this length in float64, so that
+            their models are rounded once. Longer ones are added up in their own type: that is
+            twice as fast.
         long: messages beyond this length are cut into pieces of this length. Pieces are added up
             in order, so that results do not depend on the threads.
         ask_late: whether the host asks the device only once, at the end of an exchange, if
@@ -30,6 +33,7 @@ class Tuning:
     block_bytes: int = 2 << 20
     matrix_bytes: int = 64 << 20
     columns: int = 8192
+    exact_sums: int = 1 << 17
     long: int = 1 << 18
     ask_late: bool | None = None
 

@@ -96,7 +96,9 @@ def _choice(field: str) -> Schema:
 
 
 def _examples(name: str, make: Maker) -> list[str]:
-    """The name with each of its options, as they are by default."""
+    """The name with each of its options, as they are by default; none if some must be given."""
+    if any(field.is_required() for field in options_model(make).model_fields.values()):
+        return []
     return [
         f"{name}:{option}={option_text(default)}"
         for option, default in default_options(make).items()

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -260,19 +260,20 @@ class _Work:
         if group.apart:
             for key, spec in zip(group.keys, group.specs, strict=True):
                 if not self._is_done(key):
-                    self._train(self._store.group([key], [spec], group.versions), known)
+                    alone = replace(group, keys=(key,), specs=(spec,), apart=False)
+                    self._train(alone, known)
         with self._store.writing():
             group.remove()
 
     def _train_together(self, group: Group, known: "Mapping[str, Prepared]") -> None:
         from bezoar.training import CheckpointError
 
-        both = zip(group.keys, group.specs, strict=True)
-        runs = [_prepared(key, spec, known) for key, spec in both]
-        if tuple(run.key for run in runs) != group.keys:
-            self._watch.said("files that a group of runs is made from have changed; it starts over")
+        runs = self._prepared(group, known)
+        if runs is None:
             return
-        group.write()
+        # Written again even where it was begun before, since files may lie elsewhere now.
+        specs = tuple(run.spec.document() for run in runs)
+        replace(group, specs=specs, base=Path.cwd()).write()
         began = datetime.now(UTC)
         start = None
         try:
@@ -292,10 +293,34 @@ class _Work:
             spec = run.spec
             finished = Finished(spec.document(), spec.texts(), versions(), run.network, history)
             told_of_run = told | {"trained_with": others, **history.details}
+            if run.dataset.note:
+                told_of_run["data_note"] = run.dataset.note
             self._store.save(key, finished, told_of_run, spec.keep_models)
             if not self._is_done(key):  # or it would be computed for ever
                 raise StoreError(f"store: {self._store.path} does not give back what was written")
         self._watch.ended(group.keys, failed=False)
+
+    def _prepared(self, group: Group, known: "Mapping[str, Prepared]") -> "list[Prepared] | None":
+        """The runs of a group, some of which only an earlier sweep asked for.
+
+        Returns:
+            ``None`` if they are not what they were when the group was begun.
+        """
+        from bezoar.experiments._prepare import prepare
+
+        try:
+            runs = [
+                known[key] if key in known else prepare(RunSpec.read(spec, group.base))
+                for key, spec in zip(group.keys, group.specs, strict=True)
+            ]
+        except Exception as error:  # as when files were moved
+            problem = f"{len(group.keys)} runs that were begun cannot go on: {reason_for(error)}"
+            self._watch.said(f"{problem}; those that are asked for start over")
+            return None
+        if tuple(run.key for run in runs) != group.keys:
+            self._watch.said("files that a group of runs is made from have changed; it starts over")
+            return None
+        return runs
 
     def _histories(
         self, group: Group, runs: "Sequence[Prepared]", start: "Checkpoint | None"
@@ -307,13 +332,6 @@ class _Work:
         needed = runs[0].needs
         trained = None if needed is None else needed.average_model(self._store.load(needed.key))
         return self._execute(runs, progress, start, keeper.see, trained)
-
-
-def _prepared(key: str, spec: dict[str, Any], known: "Mapping[str, Prepared]") -> "Prepared":
-    """A run of a group, which may have been begun by a sweep of more runs than are known here."""
-    from bezoar.experiments._prepare import prepare
-
-    return known[key] if key in known else prepare(RunSpec.read(spec))
 
 
 def _checkpoint(group: Group) -> "Checkpoint | None":

@@ -79,7 +79,7 @@ class ResNet(SeededModule):
 
     def forward(self, images: Tensor) -> Tensor:
         """``[n, classes]`` scores of ``[n, channels, height, width]`` images."""
-        hidden = torch.relu(self.stem_norm(self.stem(images)))
+        hidden = torch.relu_(self.stem_norm(self.stem(images)))
         hidden = self.blocks(hidden)
         scores: Tensor = self.output(hidden.mean((2, 3)))
         return scores
@@ -101,8 +101,9 @@ class Block(nn.Module):
 
     def forward(self, inputs: Tensor) -> Tensor:
         """``[n, after, height / stride, width / stride]`` of ``[n, before, height, width]``."""
-        hidden = torch.relu(self.norm1(self.conv1(inputs)))
-        return torch.relu(self.norm2(self.conv2(hidden)) + self.shortcut(inputs))
+        # In place, because normalisations do not need their outputs again: less memory to touch.
+        hidden = torch.relu_(self.norm1(self.conv1(inputs)))
+        return torch.relu_(self.norm2(self.conv2(hidden)).add_(self.shortcut(inputs)))
 
 
 def _norm(norm: str, channels: int) -> nn.Module:

@@ -43,15 +43,7 @@ NETWORKS: dict[str, Callable[..., Network]] = {
     )
 }
 
-__all__ = [
-    "MIXINGS",
-    "NETWORKS",
-    "Mixing",
-    "Network",
-    "NetworkOverTime",
-    "create",
-    *NETWORKS,
-]
+__all__ = ["MIXINGS", "NETWORKS", "Mixing", "Network", "NetworkOverTime", "create", *NETWORKS]
 
 
 def create(name: str, **options: Any) -> Network:

@@ -11,6 +11,9 @@ from bezoar._errors import BezoarError
 from bezoar._options import choose
 from bezoar.networks._network import Network
 
+#: A graph, and the agents that the file says are poisoned.
+Read = tuple[nx.Graph, list[int]]
+
 
 def from_file(path: Path, poisoned: Sequence[int] | Set[int] | None = None) -> Network:
     """Read a network; the format follows from the ending.
@@ -29,55 +32,46 @@ def from_file(path: Path, poisoned: Sequence[int] | Set[int] | None = None) -> N
     read = choose("network file ending", path.suffix.lower(), _READERS)
     try:
         graph, marked = read(path)
+        return Network(graph, marked if poisoned is None else poisoned, name=path.stem)
+    except BezoarError as error:
+        raise BezoarError(f"network file: {path}: {error}") from None
     except OSError as error:
         raise BezoarError(f"network file: cannot read {path}: {error.strerror}") from error
-    except BezoarError:
-        raise
     except Exception as error:  # each parser fails in ways of its own
         raise BezoarError(
             f"network file: {path} is not a valid {path.suffix} file: {error}"
         ) from error
-    try:
-        return Network(graph, marked if poisoned is None else poisoned, name=path.stem)
-    except BezoarError as error:
-        raise BezoarError(f"network file: {path}: {error}") from None
 
 
-def _read_graphml(path: Path) -> tuple[nx.Graph, list[int]]:
-    graph = nx.read_graphml(path)
-    if graph.is_directed() or graph.is_multigraph():
-        graph = nx.Graph(graph)
-    graph = nx.relabel_nodes(graph, {label: _agent(label) for label in graph})
+def _marked(graph: nx.Graph) -> Read:
+    """A graph whose poisoned agents have a true attribute ``poisoned``, without directions."""
+    graph = nx.Graph(graph)
     return graph, [agent for agent, marked in graph.nodes(data="poisoned") if marked is True]
 
 
-def _read_edges(path: Path) -> tuple[nx.Graph, list[int]]:
+def _read_graphml(path: Path) -> Read:
+    graph = nx.read_graphml(path)
+    return _marked(nx.relabel_nodes(graph, {label: _agent(label) for label in graph}))
+
+
+def _read_edges(path: Path) -> Read:
     graph = nx.Graph()
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
         fields = line.partition("#")[0].replace(",", " ").split()
-        if not fields:
-            continue
-        if len(fields) != 2:
-            raise BezoarError(
-                f"network file: {path}, line {number}: expected two agents, found {line.strip()!r}"
-            )
-        graph.add_edge(_agent(fields[0]), _agent(fields[1]))
+        if len(fields) == 2:
+            graph.add_edge(*map(_agent, fields))
+        elif fields:
+            raise BezoarError(f"line {number}: expected two agents, found {line.strip()!r}")
     return graph, []
 
 
-def _read_json(path: Path) -> tuple[nx.Graph, list[int]]:
+def _read_json(path: Path) -> Read:
     document: Any = json.loads(path.read_text(encoding="utf-8"))
     if not isinstance(document, dict) or not ({"neighbours", "adjacency"} & set(document)):
-        raise BezoarError(f"network file: {path} needs the key 'neighbours' or 'adjacency'")
+        raise BezoarError("it needs the key 'neighbours' or 'adjacency'")
     if "adjacency" in document:
-        graph = nx.adjacency_graph(document)
-        if graph.is_directed() or graph.is_multigraph():
-            graph = nx.Graph(graph)
-        return graph, [agent for agent, marked in graph.nodes(data="poisoned") if marked is True]
-    graph = nx.Graph()
-    graph.add_nodes_from(range(len(document["neighbours"])))
-    for agent, neighbours in enumerate(document["neighbours"]):
-        graph.add_edges_from((agent, neighbour) for neighbour in neighbours)
+        return _marked(nx.adjacency_graph(document))
+    graph = nx.Graph(dict(enumerate(document["neighbours"])))
     return graph, document.get("poisoned", [])
 
 
@@ -87,11 +81,8 @@ def _agent(label: str) -> int | str:
     return int(digits) if digits.isdecimal() else label
 
 
-_READERS: dict[str, Callable[[Path], tuple[nx.Graph, list[int]]]] = {
+_READERS: dict[str, Callable[[Path], Read]] = {
     ".graphml": _read_graphml,
-    ".edges": _read_edges,
-    ".edgelist": _read_edges,
-    ".txt": _read_edges,
-    ".csv": _read_edges,
+    **dict.fromkeys((".edges", ".edgelist", ".txt", ".csv"), _read_edges),
     ".json": _read_json,
 }

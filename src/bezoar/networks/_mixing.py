@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 from scipy import sparse
 
-from bezoar._options import choose
+from bezoar._arrays import Floats
 
 
 def metropolis(adjacency: sparse.csr_array) -> sparse.csr_array:
@@ -15,32 +15,22 @@ def metropolis(adjacency: sparse.csr_array) -> sparse.csr_array:
     ``E_wv = 1 / (max(N_w, N_v) + 1)`` for neighbours, the rest on the diagonal; ``N_w`` is the
     number of neighbours without ``w`` itself.
     """
-    links = adjacency.tocoo()
     degrees = np.diff(adjacency.indptr)
-    weights = 1.0 / (np.maximum(degrees[links.row], degrees[links.col]) + 1)
-    return _with_diagonal(links, weights)
+    larger = np.maximum(np.repeat(degrees, degrees), degrees[adjacency.indices])
+    return _with_diagonal(adjacency, 1.0 / (larger + 1))
 
 
 def equal(adjacency: sparse.csr_array) -> sparse.csr_array:
     """Equal weights: ``E_wv = 1 / (d_max + 1)`` for neighbours, the rest on the diagonal."""
-    links = adjacency.tocoo()
-    largest = int(np.diff(adjacency.indptr).max(initial=0))
-    return _with_diagonal(links, np.full(links.nnz, 1.0 / (largest + 1)))
+    largest = int(np.diff(adjacency.indptr).max())
+    return _with_diagonal(adjacency, np.full(adjacency.nnz, 1.0 / (largest + 1)))
 
 
-def _with_diagonal(links: sparse.coo_array, weights: np.ndarray) -> sparse.csr_array:
-    agents = links.shape[0]
-    given = np.bincount(links.row, weights=weights, minlength=agents)
-    own = np.arange(agents)
-    matrix = sparse.csr_array(
-        (
-            np.concatenate([weights, 1.0 - given]),
-            (np.concatenate([links.row, own]), np.concatenate([links.col, own])),
-        ),
-        shape=links.shape,
-    )
-    matrix.sort_indices()
-    return matrix
+def _with_diagonal(adjacency: sparse.csr_array, weights: Floats) -> sparse.csr_array:
+    """The given weights on the links, and on the diagonal what is left to one."""
+    links = sparse.csr_array((weights, adjacency.indices, adjacency.indptr), adjacency.shape)
+    given = np.bincount(links.nonzero()[0], weights, minlength=adjacency.shape[0])
+    return links + sparse.diags_array(1.0 - given, format="csr")
 
 
 #: The mixing matrices by their names.
@@ -50,8 +40,3 @@ MIXINGS: dict[str, Callable[[sparse.csr_array], sparse.csr_array]] = {
     "metropolis": metropolis,
     "equal": equal,
 }
-
-
-def mixing_matrix(adjacency: sparse.csr_array, kind: str) -> sparse.csr_array:
-    """The mixing matrix of the given kind over ``adjacency``."""
-    return choose("mixing", kind, MIXINGS)(adjacency)

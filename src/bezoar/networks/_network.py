@@ -7,14 +7,12 @@ from typing import Any
 
 import networkx as nx
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from bezoar._arrays import Bools, Ints
 from bezoar._errors import BezoarError
-from bezoar.networks._mixing import mixing_matrix
-
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
+from bezoar._options import choose
+from bezoar.networks._mixing import MIXINGS
 
 
 class Network:
@@ -33,17 +31,14 @@ class Network:
     def __init__(
         self, graph: nx.Graph, poisoned: Iterable[int] = (), *, name: str = "custom"
     ) -> None:
-        self._build(_adjacency(graph), poisoned, name)
-
-    def _build(self, adjacency: sparse.csr_array, poisoned: Iterable[int], name: str) -> None:
-        self.adjacency = adjacency
-        self.name = name
-        self.poisoned = _check_poisoned(poisoned, adjacency.shape[0])
+        self.adjacency, self.name = _adjacency(graph), name
+        self.poisoned = _check_poisoned(poisoned, self.agents)
 
     def with_poisoned(self, poisoned: Iterable[int]) -> "Network":
         """The same graph with other agents poisoned."""
         other = object.__new__(Network)
-        other._build(self.adjacency, poisoned, self.name)
+        other.adjacency, other.name = self.adjacency, self.name
+        other.poisoned = _check_poisoned(poisoned, self.agents)
         return other
 
     @property
@@ -54,9 +49,8 @@ class Network:
     @cached_property
     def fingerprint(self) -> str:
         """A checksum of who is linked to whom and who is poisoned."""
-        parts = (self.adjacency.indptr, self.adjacency.indices, self.poisoned)
         digest = hashlib.sha256()
-        for part in parts:
+        for part in (self.adjacency.indptr, self.adjacency.indices, self.poisoned):
             content = np.asarray(part, dtype="<i8")
             digest.update(len(content).to_bytes(8, "little") + content.tobytes())
         return digest.hexdigest()
@@ -71,13 +65,13 @@ class Network:
         return (self,)
 
     def identity(self, iterations: int) -> str:
-        """What tells it from other networks in a training of so many iterations."""
+        """What identifies the network in a training of so many iterations."""
         return self.fingerprint
 
     @cached_property
     def regular(self) -> tuple[int, ...]:
         """The regular agents, ascending."""
-        return tuple(int(agent) for agent in np.flatnonzero(~self.poisoned_mask))
+        return tuple(np.flatnonzero(~self.poisoned_mask).tolist())
 
     @cached_property
     def poisoned_mask(self) -> Bools:
@@ -105,7 +99,7 @@ class Network:
                 f"agent: {agent} is not in the network; allowed: 0 … {self.agents - 1}"
             )
         start, stop = self.adjacency.indptr[agent : agent + 2]
-        return tuple(int(v) for v in self.adjacency.indices[start:stop])
+        return tuple(self.adjacency.indices[start:stop].tolist())
 
     def closed_neighbourhood(self, agent: int) -> tuple[int, ...]:
         """``agent`` and its neighbours, ascending."""
@@ -113,20 +107,20 @@ class Network:
 
     def mixing(self, kind: str = "metropolis") -> sparse.csr_array:
         """The doubly stochastic mixing matrix ``E [W, W]``, ``metropolis`` or ``equal``."""
-        return mixing_matrix(self.adjacency, kind)
+        return choose("mixing", kind, MIXINGS)(self.adjacency)
 
     @cached_property
     def edges(self) -> tuple[tuple[int, int], ...]:
         """Every edge once, as ``(lower, higher)``, ascending."""
-        upper = sparse.triu(self.adjacency, format="coo")
-        return tuple(sorted(zip(upper.row.tolist(), upper.col.tolist(), strict=True)))
+        ends = zip(*(each.tolist() for each in self.adjacency.nonzero()), strict=True)
+        return tuple((one, other) for one, other in ends if one < other)
 
     @cached_property
     def graph(self) -> nx.Graph:
         """The network as a networkx graph; nodes carry the attribute ``poisoned``."""
         graph = nx.Graph()
-        for agent, poisoned in enumerate(self.poisoned_mask):
-            graph.add_node(agent, poisoned=bool(poisoned))
+        marks = enumerate(self.poisoned_mask.tolist())
+        graph.add_nodes_from((agent, {"poisoned": poisoned}) for agent, poisoned in marks)
         graph.add_edges_from(self.edges)
         return nx.freeze(graph)
 
@@ -143,16 +137,11 @@ class Network:
         return hash(self.fingerprint)
 
     def __repr__(self) -> str:
-        return (
-            f"Network(name={self.name!r}, agents={self.agents}, "
-            f"edges={self.adjacency.nnz // 2}, poisoned={_abridged(self.poisoned)})"
-        )
-
-
-def _abridged(agents: tuple[int, ...]) -> str:
-    if len(agents) <= 8:
-        return str(list(agents))
-    return f"[{', '.join(map(str, agents[:6]))}, … {len(agents)} in all]"
+        poisoned = str(list(self.poisoned))
+        if len(self.poisoned) > 8:
+            poisoned = f"[{str(self.poisoned[:6])[1:-1]}, … {len(self.poisoned)} in all]"
+        numbers = f"agents={self.agents}, edges={self.adjacency.nnz // 2}"
+        return f"Network(name={self.name!r}, {numbers}, poisoned={poisoned})"
 
 
 def _components(adjacency: sparse.csr_array) -> int:
@@ -167,27 +156,20 @@ def _adjacency(graph: nx.Graph) -> sparse.csr_array:
     agents = graph.number_of_nodes()
     if agents == 0:
         raise BezoarError("graph: it has no agents; at least one is needed")
-    labels = set(graph)
-    strangers = [label for label in labels if not _is_integer(label) or not 0 <= label < agents]
-    if strangers:
+    for label in graph:
+        if not _is_integer(label) or not 0 <= label < agents:
+            raise BezoarError(
+                f"graph: agents must be labelled 0 … {agents - 1}, found {label!r}; "
+                "networkx.convert_node_labels_to_integers renames them"
+            )
+    for agent in nx.nodes_with_selfloops(graph):
         raise BezoarError(
-            f"graph: agents must be labelled 0 … {agents - 1}, found {strangers[0]!r}; "
-            "networkx.convert_node_labels_to_integers renames them"
-        )
-    loops = list(nx.nodes_with_selfloops(graph))
-    if loops:
-        raise BezoarError(
-            f"graph: agent {loops[0]} is linked to itself; leave self-loops out, "
+            f"graph: agent {agent} is linked to itself; leave self-loops out, "
             "every agent hears itself anyway"
         )
-    ends = np.array(graph.edges, dtype=np.int64).reshape(-1, 2)
-    rows, columns = np.concatenate([ends, ends[:, ::-1]]).T
-    adjacency = sparse.csr_array(
-        (np.ones(len(rows), dtype=np.int64), (rows, columns)), shape=(agents, agents)
-    )
+    adjacency = nx.to_scipy_sparse_array(graph, range(agents), dtype=np.int64, weight=None)
     adjacency.sort_indices()
-    pieces = _components(adjacency)
-    if pieces > 1:
+    if (pieces := _components(adjacency)) > 1:
         raise BezoarError(
             f"graph: it falls into {pieces} unconnected pieces; every agent must reach every other"
         )

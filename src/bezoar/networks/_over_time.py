@@ -3,9 +3,6 @@
 import hashlib
 from collections.abc import Callable
 
-import numpy as np
-from numpy.typing import NDArray
-
 from bezoar._errors import BezoarError
 from bezoar.networks._network import Network
 
@@ -18,6 +15,13 @@ class NetworkOverTime:
             of the iteration, counted from 1. The function must give the same network whenever it
             is asked for the same iteration.
         name: what it is called in tables and legends.
+
+    Attributes:
+        agents: the number of agents, ``W``.
+        poisoned: the poisoned agents, ascending.
+        regular: the regular agents, ascending.
+        poisoned_mask: ``[W]``: true where the agent is poisoned.
+        turns: the networks that are used in turn; of a function, the one of iteration 1.
     """
 
     def __init__(
@@ -32,13 +36,14 @@ class NetworkOverTime:
                 f"found {networks!r}"
             )
         self.name = name
-        self._function = networks if callable(networks) else None
-        self._turns = () if callable(networks) else tuple(networks)
-        if self._function is None and not self._turns:
+        self._networks = networks if callable(networks) else tuple(networks)
+        if not self._networks:
             raise BezoarError("network: a network over time needs at least one, found none")
-        self._first = self._get(1)
-        for iteration in range(2, len(self._turns) + 1):
-            self.at(iteration)
+        first = self._get(1)
+        self.agents, self.poisoned = first.agents, first.poisoned
+        self.regular, self.poisoned_mask = first.regular, first.poisoned_mask
+        turns = 1 if callable(self._networks) else len(self._networks)
+        self.turns = tuple(self.at(iteration) for iteration in range(1, turns + 1))
 
     def at(self, iteration: int) -> Network:
         """The network of one iteration, counted from 1."""
@@ -52,55 +57,27 @@ class NetworkOverTime:
         return network
 
     def _get(self, iteration: int) -> Network:
-        turn = self._turns[(iteration - 1) % len(self._turns)] if self._turns else None
-        network = self._function(iteration) if self._function else turn
+        if callable(self._networks):
+            network = self._networks(iteration)
+        else:
+            network = self._networks[(iteration - 1) % len(self._networks)]
         if not isinstance(network, Network):
             raise BezoarError(
                 f"network: expected a Network in iteration {iteration}, found {network!r}"
             )
         return network
 
-    @property
-    def turns(self) -> tuple[Network, ...]:
-        """The networks that are used in turn; of a function, the one of iteration 1."""
-        return self._turns or (self._first,)
-
-    @property
-    def agents(self) -> int:
-        """The number of agents, ``W``."""
-        return self._first.agents
-
-    @property
-    def poisoned(self) -> tuple[int, ...]:
-        """The poisoned agents, ascending."""
-        return self._first.poisoned
-
-    @property
-    def regular(self) -> tuple[int, ...]:
-        """The regular agents, ascending."""
-        return self._first.regular
-
-    @property
-    def poisoned_mask(self) -> NDArray[np.bool_]:
-        """``[W]``: true where the agent is poisoned."""
-        return self._first.poisoned_mask
-
     def identity(self, iterations: int) -> str:
-        """What tells it from others in a training: the networks of all its iterations."""
-        known = range(1, (iterations if self._function else len(self._turns)) + 1)
-        digest = hashlib.sha256()
-        for iteration in known:
-            digest.update(self.at(iteration).fingerprint.encode())
-        return f"over time {digest.hexdigest()}"
+        """What identifies it in a training: a checksum of the networks of all iterations."""
+        known = iterations if callable(self._networks) else len(self.turns)
+        fingerprints = (self.at(iteration).fingerprint for iteration in range(1, known + 1))
+        return f"over time {hashlib.sha256(''.join(fingerprints).encode()).hexdigest()}"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, NetworkOverTime) and (
-            (self._turns, self._function) == (other._turns, other._function)
-        )
+        return isinstance(other, NetworkOverTime) and self._networks == other._networks
 
     def __hash__(self) -> int:
-        return hash((self._turns, self._function))
+        return hash(self._networks)
 
     def __repr__(self) -> str:
-        inside = self._function if self._function is not None else list(self._turns)
-        return f"NetworkOverTime({inside!r}, name={self.name!r})"
+        return f"NetworkOverTime({self._networks!r}, name={self.name!r})"

@@ -1,7 +1,7 @@
 """Topologies by name. Agents are numbered from 0.
 
-``poisoned`` is either the number of poisoned agents, which then sit where the docstring says, or
-a collection that names them.
+``poisoned`` names the poisoned agents, or is their number ``n``. Then each docstring says which
+agents they are.
 """
 
 from collections.abc import Callable, Collection, Sequence, Set
@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Sequence, Set
 import networkx as nx
 import numpy as np
 
+from bezoar._checks import whole
 from bezoar._errors import BezoarError
 from bezoar.networks._network import Network
 
@@ -21,38 +22,36 @@ DRAWS = 100
 def two_castle(agents: int = 10, poisoned: Poisoned = 1) -> Network:
     """Two cliques of ``k = agents / 2``, all cross pairs linked but ``(i, i + k)``.
 
-    Agents ``0 … k-1`` are the first castle. A number of poisoned agents sits around the border
-    between the castles: ``k-1``, then ``k``, ``k-2``, ``k+1``, …, so that some regular agent
-    hears all of them.
+    Agents ``0 … k-1`` are the first castle. ``poisoned = n`` means the ``n`` agents around the
+    border between the castles: ``k-1``, then ``k``, ``k-2``, ``k+1``, …, so that some regular
+    agent hears all of them.
     """
-    _at_least("agents", agents, 4)
-    if agents % 2:
+    if whole("agents", agents, 4) % 2:
         raise BezoarError(f"agents: two castles need an even number, found {agents}")
     half = agents // 2
     graph = nx.complete_graph(agents)
     graph.remove_edges_from((i, i + half) for i in range(half))
-    return _network("two_castle", graph, poisoned, _from_the_middle(agents, half - 1))
+    return _network("two_castle", graph, poisoned, middle=half - 1)
 
 
 def line(agents: int = 10, poisoned: Poisoned = 1) -> Network:
     """A path ``0 - 1 - … - W-1``.
 
-    A number of poisoned agents sits in the middle, ``(W-1)//2`` first, and cuts the regular
+    ``poisoned = n`` means the ``n`` agents in the middle, ``(W-1)//2`` first. They cut the regular
     network in two.
     """
-    _at_least("agents", agents, 2)
-    order = _from_the_middle(agents, (agents - 1) // 2)
-    return _network("line", nx.path_graph(agents), poisoned, order)
+    graph = nx.path_graph(whole("agents", agents, 2))
+    return _network("line", graph, poisoned, middle=(agents - 1) // 2)
 
 
 def fan(agents: int = 10, poisoned: Poisoned = 1) -> Network:
     """A path of the regular agents; each poisoned one is linked to all of them.
 
     The regular agents are ``0 … R-1`` in the order of the path, the poisoned ones the last, not
-    linked to each other. When ``poisoned`` names agents, their number shapes the fan (at least
-    one hub) and the names say who is poisoned.
+    linked to each other. If ``poisoned`` names agents, there are as many hubs (at least one), and
+    the named agents are poisoned instead of the hubs.
     """
-    _at_least("agents", agents, 3)
+    whole("agents", agents, 3)
     hubs = max(1, poisoned if isinstance(poisoned, int) else len(_agents(poisoned)))
     if hubs >= agents - 1:
         raise BezoarError(
@@ -61,25 +60,24 @@ def fan(agents: int = 10, poisoned: Poisoned = 1) -> Network:
     regular = agents - hubs
     graph = nx.path_graph(regular)
     graph.add_edges_from((hub, agent) for hub in range(regular, agents) for agent in range(regular))
-    return _network("fan", graph, poisoned, _last_first(agents))
+    return _network("fan", graph, poisoned)
 
 
 def lower_bound(regular: int = 4, poisoned: int = 4) -> Network:
     """The network of Theorem 3: a clique of regular agents with two poisoned neighbours each.
 
-    Regular agents are ``0 … R-1``, poisoned ones the last, not linked to each other. Poisoned
-    agents take turns in two layers; each layer deals the regular agents, in order around a circle
-    and the second layer one agent later, into consecutive blocks of at least two, a block for
-    each of its poisoned agents. With four and four that is Figure 9. Agent 0 and the first agent
-    of the first layer's second block have no poisoned neighbour in common.
+    Regular agents are ``0 … R-1``, poisoned ones the last, not linked to each other. The poisoned
+    agents belong to two layers in turn. Each layer cuts the circle of regular agents into
+    consecutive blocks of at least two, a block for each of its poisoned agents; the second layer
+    cuts one agent later. With four and four that is Figure 9. Agent 0 and the first agent of the
+    first layer's second block have no poisoned neighbour in common.
 
     This takes ``R ≥ 4`` and four to ``R`` poisoned agents (``R - 1`` for odd ``R``). Poisoned
-    agents beyond that are linked to every regular one, and with fewer than four regular or
-    poisoned agents all poisoned ones are.
+    agents beyond that are linked to every regular one. With fewer than four regular or poisoned
+    agents all poisoned ones are.
     """
-    _at_least("regular", regular, 2)
-    _at_least("poisoned", poisoned, 1)
-    blocks: list[list[int]] = [list(range(regular))] * poisoned
+    graph = nx.complete_graph(whole("regular", regular, 2))
+    blocks: list[list[int]] = [list(range(regular))] * whole("poisoned", poisoned, 1)
     if regular >= 4 and poisoned >= 4:
         dealt = min(poisoned, regular - regular % 2)
         for layer in (0, 1):
@@ -87,40 +85,35 @@ def lower_bound(regular: int = 4, poisoned: int = 4) -> Network:
             places = range(layer, dealt, 2)
             for place, part in zip(places, np.array_split(circle, len(places)), strict=True):
                 blocks[place] = part.tolist()
-    graph = nx.complete_graph(regular)
     for agent, block in enumerate(blocks, start=regular):
         graph.add_edges_from((agent, neighbour) for neighbour in block)
-    return Network(graph, range(regular, regular + poisoned), name="lower_bound")
+    return _network("lower_bound", graph, poisoned)
 
 
 def complete(agents: int = 10, poisoned: Poisoned = 1) -> Network:
-    """Every agent linked to every other. A number of poisoned agents are the last ones."""
-    _at_least("agents", agents, 2)
-    return _network("complete", nx.complete_graph(agents), poisoned, _last_first(agents))
+    """Every agent linked to every other. ``poisoned = n`` means the last ``n``."""
+    return _network("complete", nx.complete_graph(whole("agents", agents, 2)), poisoned)
 
 
 def ring(agents: int = 10, poisoned: Poisoned = 1) -> Network:
-    """A cycle ``0 - 1 - … - W-1 - 0``. A number of poisoned agents are the last ones."""
-    _at_least("agents", agents, 3)
-    return _network("ring", nx.cycle_graph(agents), poisoned, _last_first(agents))
+    """A cycle ``0 - 1 - … - W-1 - 0``. ``poisoned = n`` means the last ``n``."""
+    return _network("ring", nx.cycle_graph(whole("agents", agents, 3)), poisoned)
 
 
 def star(agents: int = 10, poisoned: Poisoned = 1) -> Network:
-    """Agent 0 linked to all others, the leaves. A number of poisoned agents are the last leaves."""
-    _at_least("agents", agents, 2)
-    return _network("star", nx.star_graph(agents - 1), poisoned, _last_first(agents))
+    """Agent 0 linked to all others. ``poisoned = n`` means the last ``n``."""
+    return _network("star", nx.star_graph(whole("agents", agents, 2) - 1), poisoned)
 
 
 def torus(rows: int = 4, columns: int = 4, poisoned: Poisoned = 1) -> Network:
     """A grid wrapped around at its borders; agent ``r * columns + c`` sits at row r, column c.
 
-    A number of poisoned agents are the last ones.
+    ``poisoned = n`` means the last ``n``.
     """
-    _at_least("rows", rows, 3)
-    _at_least("columns", columns, 3)
-    grid = nx.grid_2d_graph(rows, columns, periodic=True)
+    sizes = whole("rows", rows, 3), whole("columns", columns, 3)
+    grid = nx.grid_2d_graph(*sizes, periodic=True)
     graph = nx.relabel_nodes(grid, {(r, c): r * columns + c for r, c in grid})
-    return _network("torus", graph, poisoned, _last_first(rows * columns))
+    return _network("torus", graph, poisoned)
 
 
 def erdos_renyi(
@@ -128,9 +121,9 @@ def erdos_renyi(
 ) -> Network:
     """Each pair linked with the given probability, drawn again until connected.
 
-    A number of poisoned agents are the last ones.
+    ``poisoned = n`` means the last ``n``.
     """
-    _at_least("agents", agents, 2)
+    whole("agents", agents, 2)
     if not 0 < probability <= 1:
         raise BezoarError(f"probability: expected a number in (0, 1], found {probability}")
     graph = _connected_draw(
@@ -138,7 +131,7 @@ def erdos_renyi(
         seed,
         f"erdos_renyi with probability {probability}: raise the probability",
     )
-    return _network("erdos_renyi", graph, poisoned, _last_first(agents))
+    return _network("erdos_renyi", graph, poisoned)
 
 
 def random_regular(
@@ -146,9 +139,9 @@ def random_regular(
 ) -> Network:
     """A random graph in which everyone has ``degree`` neighbours, drawn again until connected.
 
-    A number of poisoned agents are the last ones.
+    ``poisoned = n`` means the last ``n``.
     """
-    _at_least("agents", agents, 2)
+    whole("agents", agents, 2)
     if not 1 <= degree < agents or agents * degree % 2:
         raise BezoarError(
             f"degree: expected 1 … {agents - 1} with agents × degree even, "
@@ -159,14 +152,13 @@ def random_regular(
         seed,
         f"random_regular with degree {degree}: raise the degree",
     )
-    return _network("random_regular", graph, poisoned, _last_first(agents))
+    return _network("random_regular", graph, poisoned)
 
 
 def _connected_draw(
     draw: Callable[[np.random.Generator], nx.Graph], seed: int, advice: str
 ) -> nx.Graph:
-    _at_least("seed", seed, 0)
-    rng = np.random.default_rng(np.random.SeedSequence(seed))
+    rng = np.random.default_rng(np.random.SeedSequence(whole("seed", seed, 0)))
     for _ in range(DRAWS):
         graph = draw(rng)
         if nx.is_connected(graph):
@@ -174,14 +166,19 @@ def _connected_draw(
     raise BezoarError(f"{advice}; none of {DRAWS} draws was connected")
 
 
-def _network(name: str, graph: nx.Graph, poisoned: Poisoned, order: Sequence[int]) -> Network:
-    if isinstance(poisoned, int) and not isinstance(poisoned, bool):
-        if not 0 <= poisoned < len(order):
-            raise BezoarError(
-                f"poisoned: expected 0 … {len(order) - 1} of {len(order)} agents, found {poisoned}"
-            )
-        return Network(graph, order[:poisoned], name=name)
-    return Network(graph, _agents(poisoned), name=name)
+def _network(name: str, graph: nx.Graph, poisoned: Poisoned, middle: int | None = None) -> Network:
+    """A network whose poisoned agents are named, or so many around ``middle``, or the last ones."""
+    if not isinstance(poisoned, int) or isinstance(poisoned, bool):
+        return Network(graph, _agents(poisoned), name=name)
+    agents = len(graph)
+    if not 0 <= poisoned < agents:
+        raise BezoarError(
+            f"poisoned: expected 0 … {agents - 1} of {agents} agents, found {poisoned}"
+        )
+    # By the distance from the middle, the higher first: middle, middle + 1, middle - 1, ….
+    start = agents if middle is None else middle
+    order = sorted(range(agents), key=lambda agent: (abs(agent - start), -agent))
+    return Network(graph, order[:poisoned], name=name)
 
 
 def _agents(poisoned: Poisoned) -> Collection[int]:
@@ -190,17 +187,3 @@ def _agents(poisoned: Poisoned) -> Collection[int]:
             f"poisoned: expected how many agents or a collection of them, found {poisoned!r}"
         )
     return poisoned
-
-
-def _last_first(agents: int) -> Sequence[int]:
-    return range(agents - 1, -1, -1)
-
-
-def _from_the_middle(agents: int, start: int) -> Sequence[int]:
-    """All agents by distance from ``start``, the higher first: start, start+1, start-1, …"""
-    return sorted(range(agents), key=lambda agent: (abs(agent - start), -agent))
-
-
-def _at_least(field: str, found: int, least: int) -> None:
-    if not isinstance(found, int) or isinstance(found, bool) or found < least:
-        raise BezoarError(f"{field}: expected an integer of at least {least}, found {found!r}")

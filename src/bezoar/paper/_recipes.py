@@ -66,7 +66,7 @@ PAPER: dict[str, Fields] = {
     | {"model": {"name": "resnet34"}, "schedule": _steps(0.03, "constant")},
 }
 
-_PRETRAINED = {"start": {"name": "pretrained", "new_output": True}}
+_PRETRAINED = {"start": {"name": "pretrained", "augment": True}}
 
 #: The fields of the authors' code. What it does beyond that is not followed: its baseline leaves
 #: the poisoned agent out, its networks share the statistics of batch norm, its Dirichlet

@@ -8,8 +8,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bezoar.report._curves import Curve, Panel
-    from bezoar.report._ends import ends_table, panel_page
     from bezoar.report._figures import (
         axis_of,
         draw_titled,
@@ -23,12 +21,20 @@ if TYPE_CHECKING:
         shade,
     )
     from bezoar.report._html import write_report
+    from bezoar.report._network_pages import describe, network_page, samples_of, theory_page
     from bezoar.report._networks import draw_network
-    from bezoar.report._page import Image, JudgedClaim, Page, Table, Verdict
-    from bezoar.report._partition import network_page, samples_of
-    from bezoar.report._run_tables import results_table, run_document, run_page, runs_page
+    from bezoar.report._page import Curve, Image, JudgedClaim, Page, Panel, Table, Verdict
     from bezoar.report._style import BASELINE, POISONED, REGULAR, Look, look, pictures
-    from bezoar.report._theory import describe, theory_page
+    from bezoar.report._tables import (
+        data_note,
+        data_notes,
+        ends_table,
+        panel_page,
+        results_table,
+        run_document,
+        run_page,
+        runs_page,
+    )
 
 __all__ = [
     "BASELINE",
@@ -43,6 +49,8 @@ __all__ = [
     "Table",
     "Verdict",
     "axis_of",
+    "data_note",
+    "data_notes",
     "describe",
     "draw_network",
     "draw_titled",
@@ -69,10 +77,7 @@ __all__ = [
 ]
 
 #: The modules, those first that import little.
-_MODULES = (
-    *("_curves", "_page", "_run_tables", "_theory", "_style", "_ends", "_networks", "_figures"),
-    *("_partition", "_html"),
-)
+_MODULES = ("_page", "_style", "_tables", "_network_pages", "_networks", "_figures", "_html")
 
 
 def __getattr__(name: str) -> Any:

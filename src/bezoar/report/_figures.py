@@ -1,4 +1,4 @@
-"""Pictures of runs: curves beside the networks they ran on, and who has which samples."""
+"""Pictures of runs, networks and partitions, drawn with matplotlib."""
 
 import io
 from collections.abc import Mapping, Sequence
@@ -6,25 +6,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bezoar._files import write_whole
 from bezoar.networks import Network
-from bezoar.report._curves import Curve, Panel
-from bezoar.report._ends import legend
 from bezoar.report._networks import draw_network
-from bezoar.report._style import Look, pictures
+from bezoar.report._page import Curve, Floats, Integers, Panel
+from bezoar.report._style import Look, legend, pictures
 from bezoar.training import METRICS
 
 
 def axis_of(metric: str) -> str:
-    """The text beside a metric's axis; for an unknown metric, its name."""
-    return METRICS[metric].axis if metric in METRICS else metric
-
-
-def is_logarithmic(metric: str) -> bool:
-    """Whether a metric's axis is logarithmic."""
-    return metric in METRICS and METRICS[metric].logarithmic
+    """The text beside a metric's axis."""
+    return METRICS[metric].axis
 
 
 def panels_figure(
@@ -32,54 +25,37 @@ def panels_figure(
 ) -> list[Path]:
     """Save a picture with a row for each panel: its network, then a plot of each metric.
 
-    One legend serves the whole picture; the axes of a metric are shared by all panels.
-
-    Args:
-        path: where to; without an ending, to a PNG and a PDF.
-        panels: networks and curves.
-        metrics: what to plot.
-        title: what to write above everything.
-
-    Returns:
-        The files.
+    There is one legend for the whole picture. All plots of a metric have the same range. The
+    ``title`` is above everything. The files are those of :func:`save_figure`.
     """
     with pictures() as plt:
         figure, grid = plot_grid(plt, len(panels), [1.05] + [1.6] * len(metrics), 3.1, 3.3, 0.7)
         handles: dict[str, Any] = {}
         for panel, row in zip(panels, grid, strict=True):
             for axes in row[2:]:
-                axes.sharex(row[1])  # a logarithmic plot begins later: there is no zero on it
+                axes.sharex(row[1])  # a logarithmic plot begins later: it cannot show zero
             draw_titled(panel, row[0], pad=12)
             for metric, axes in zip(metrics, row[1:], strict=True):
                 handles |= plot_curves(axes, panel.curves, metric, panels)
                 axes.set_ylabel(axis_of(metric))
         for column in grid[:, 1:].T:
-            limits = [axes.get_ylim() for axes in column]
+            lows, highs = zip(*(axes.get_ylim() for axes in column), strict=True)
             for axes in column:
-                axes.set_ylim(min(low for low, _ in limits), max(high for _, high in limits))
+                axes.set_ylim(min(lows), max(highs))
             column[-1].set_xlabel("iteration")
-        figure.legend(
-            handles.values(), handles.keys(), loc="outside lower center", ncols=len(handles)
-        )
+        place = {"loc": "outside lower center", "ncols": len(handles)}
+        figure.legend(handles.values(), handles.keys(), **place)
         if title:
             figure.suptitle(title, fontsize=10)
         return save_figure(figure, path)
 
 
-def partition_figure(path: Path, counts: NDArray[np.int64], poisoned: Sequence[int] = ()) -> Path:
-    """Save a picture of a partition.
-
-    Args:
-        path: where to.
-        counts: ``[agents, classes]`` numbers of samples.
-        poisoned: agents whose names are marked.
-    """
+def partition_figure(path: Path, counts: Integers, poisoned: Sequence[int] = ()) -> Path:
+    """Save a picture of a partition, given ``[agents, classes]`` numbers of samples."""
     agents, classes = counts.shape
+    size = (max(4.0, 0.5 * classes + 2), max(2.5, 0.32 * min(agents, 60) + 1.2))
     with pictures() as plt:
-        figure, axes = plt.subplots(
-            figsize=(max(4.0, 0.5 * classes + 2), max(2.5, 0.32 * min(agents, 60) + 1.2)),
-            layout="constrained",
-        )
+        figure, axes = plt.subplots(figsize=size, layout="constrained")
         image = axes.imshow(counts, cmap="cividis", aspect="auto")
         figure.colorbar(image, ax=axes, label="samples")
         axes.set(xlabel="class", ylabel="agent")
@@ -90,11 +66,10 @@ def partition_figure(path: Path, counts: NDArray[np.int64], poisoned: Sequence[i
             names = [f"{agent} poisoned" if agent in poisoned else agent for agent in range(agents)]
             axes.set_yticks(range(agents), names)
         if agents <= 30 and classes <= 20:
-            for (agent, kind), count in np.ndenumerate(counts):
-                if count:
-                    colour = "black" if count > counts.max() / 2 else "white"
-                    style = {"ha": "center", "va": "center", "color": colour, "fontsize": 7}
-                    axes.text(kind, agent, count, **style)
+            for agent, kind in np.argwhere(counts):
+                colour = "black" if counts[agent, kind] > counts.max() / 2 else "white"
+                style = {"ha": "center", "va": "center", "color": colour, "fontsize": 7}
+                axes.text(kind, agent, counts[agent, kind], **style)
         return save_figure(figure, path)[0]
 
 
@@ -109,15 +84,10 @@ def network_figure(path: Path, network: Network) -> Path:
 def plot_grid(
     plt: Any, rows: int, widths: Sequence[float], width: float, height: float, extra: float = 0.0
 ) -> tuple[Any, Any]:
-    """A figure with a grid of axes, in inches: widths are multiples of ``width``."""
-    figure, grid = plt.subplots(
-        rows,
-        len(widths),
-        figsize=(width * sum(widths), height * rows + extra),
-        squeeze=False,
-        gridspec_kw={"width_ratios": widths},
-        layout="constrained",
-    )
+    """A figure and its grid of axes, in inches; ``widths`` are multiples of ``width``."""
+    size = (width * sum(widths), height * rows + extra)
+    style = {"squeeze": False, "width_ratios": widths, "layout": "constrained"}
+    figure, grid = plt.subplots(rows, len(widths), figsize=size, **style)
     return figure, grid
 
 
@@ -131,23 +101,16 @@ def draw_titled(panel: Panel, axes: Any, pad: float | None = None) -> None:
 def plot_curves(
     axes: Any, curves: Sequence[Curve], metric: str, panels: Sequence[Panel]
 ) -> Mapping[str, Any]:
-    """Draw a metric of several curves into matplotlib axes, with the range over seeds shaded.
+    """Draw a metric of curves into matplotlib axes, with the range over seeds shaded.
 
-    Args:
-        axes: where to.
-        curves: what to draw.
-        metric: which metric.
-        panels: all of the picture; they decide how curves look.
-
-    Returns:
-        The lines by their labels.
+    How a curve looks depends on all ``panels`` of the picture. Returns the lines by their labels.
     """
     looks = legend(panels)
     handles = {}
-    # Of curves that lie on each other the lower ones are wider, and markers are set apart.
+    # Curves may lie on each other: lower ones are wider, and markers are at different iterations.
     widths = np.linspace(2.4, 1.4, len(curves)) if len(curves) > 1 else [1.6]
     for place, (curve, width) in enumerate(zip(curves, widths, strict=True)):
-        look = looks[curve.rule, curve.options]
+        look = looks[curve.name]
         count = len(curve.iterations)
         spacing = max(1, count // 8, min(len(curves), count))
         markers = (place * spacing // len(curves), spacing)
@@ -161,43 +124,31 @@ def plot_line(
     axes: Any, curve: Curve, metric: str, look: Look, width: float, markers: tuple[int, int]
 ) -> Any:
     """Draw the mean over the seeds; ``markers`` are the first marked point and the step."""
-    if is_logarithmic(metric):
+    if METRICS[metric].logarithmic:
         axes.set_yscale("log")
-    [line] = axes.plot(
-        curve.iterations,
-        _drawable(curve.mean(metric), metric),
-        color=look.colour,
-        linestyle=look.line,
-        marker=look.marker or None,
-        markevery=markers,
-        markersize=5,
-        linewidth=width,
-    )
+    style = {"color": look.colour, "linestyle": look.line, "linewidth": width, "markersize": 5}
+    style |= {"marker": look.marker or None, "markevery": markers}
+    [line] = axes.plot(curve.iterations, _drawable(curve.mean(metric), metric), **style)
     return line
 
 
 def shade(
-    axes: Any,
-    iterations: NDArray[np.int64],
-    limits: Sequence[NDArray[np.float64]],
-    metric: str,
-    look: Look,
-    alpha: float,
+    axes: Any, iterations: Integers, limits: Sequence[Floats], metric: str, look: Look, alpha: float
 ) -> Any:
     """Shade from the lower to the upper limit of a metric, each ``[n]``."""
     low, high = (_drawable(limit, metric) for limit in limits)
     return axes.fill_between(iterations, low, high, color=look.colour, alpha=alpha, linewidth=0)
 
 
-def _drawable(values: NDArray[np.float64], metric: str) -> NDArray[np.float64]:
+def _drawable(values: Floats, metric: str) -> Floats:
     """The values that can be drawn: a logarithmic axis has no zero."""
-    return np.where(values > 0, values, np.nan) if is_logarithmic(metric) else values
+    return np.where(values > 0, values, np.nan) if METRICS[metric].logarithmic else values
 
 
 def save_figure(figure: Any, path: Path) -> list[Path]:
-    """Save a picture; without an ending, for screens as a PNG and for print as a PDF."""
+    """Save a picture; without an ending, as a PNG for screens and as a PDF for print."""
     paths = [path] if path.suffix else [path.with_suffix(end) for end in (".png", ".pdf")]
-    # The layout takes longer than the drawing: once is enough.
+    # The layout takes longer than the drawing, so it is computed once.
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
     for one in paths:
@@ -206,9 +157,8 @@ def save_figure(figure: Any, path: Path) -> list[Path]:
 
 
 def _save(figure: Any, path: Path) -> None:
-    """Write as a whole or not at all, the same bytes for the same picture."""
-    content = io.BytesIO()
-    dates = {".png": "Software", ".pdf": "CreationDate", ".svg": "Date"}
-    metadata = {dates[path.suffix.lower()]: None}
-    figure.savefig(content, format=path.suffix.lower().lstrip("."), metadata=metadata)
+    """Write a picture as a whole; equal pictures have equal bytes."""
+    ending, content = path.suffix.lower().lstrip("."), io.BytesIO()
+    dates = {"png": "Software", "pdf": "CreationDate", "svg": "Date"}
+    figure.savefig(content, format=ending, metadata={dates[ending]: None})
     write_whole(path, content.getvalue())

@@ -1,36 +1,121 @@
-"""Pages: what is printed on the terminal, kept as a file, and shown in the HTML report."""
+"""What is shown: curves in panels, tables, claims, and the pages made of them."""
 
 import csv
 import io
 import json
 import re
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, InstanceOf, ValidationError
 
 from bezoar._errors import BezoarError
 from bezoar._files import write_whole
-from bezoar.report._curves import Curve, Panel
+from bezoar.experiments import Choice, StoredRun, spec_of
 
 if TYPE_CHECKING:
-    from bezoar.experiments import StoredRun
+    from bezoar.networks import Network
+    from bezoar.training import History
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 #: The name of a page's file in the folder of a figure or table.
 SUMMARY = "summary.json"
 
-#: The version of files that this code writes and the newest that it reads.
+#: The format that is written, and the newest that can be read.
 FORMAT: Literal[1] = 1
 
 Verdict = Literal["holds", "does not hold", "undecided"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 
-#: A cell with a number, perhaps with a unit and extremes, or with a word in the place of one.
+#: A cell with a number, perhaps with a unit or a range; or with what stands in place of a number.
 _NUMBER = re.compile(
     r"[-−+]?[\d.,]+(e[-+]?\d+)?([ …/()]+[\d.,]+(e[-+]?\d+)?)*\)?( ξ²| %)?"
     r"|[–·∞]|inf|diverged|failed|exact|none|"
 )
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """Runs that differ only in their seeds: drawn as their mean, with a band over their range.
+
+    Attributes:
+        rule: the aggregator's name, or ``"baseline"``.
+        runs: at least one, stored or just trained.
+        options: the aggregator's options as they are typed.
+    """
+
+    rule: str
+    runs: "tuple[StoredRun | History, ...]"
+    options: str = ""
+
+    @classmethod
+    def of(cls, choice: Choice, runs: "Iterable[StoredRun | History]", rule: str = "") -> "Curve":
+        """The curve of runs with this aggregator; ``rule`` is a name to take instead of its own."""
+        options = str(choice).removeprefix(choice.name).removeprefix(":")
+        return cls(rule or choice.name, tuple(runs), options)
+
+    @classmethod
+    def stored(cls, runs: Iterable[StoredRun], rule: str = "") -> "Curve":
+        """The curve of finished runs, in the order of their seeds; ``rule`` as for :meth:`of`."""
+        ordered = sorted(runs, key=lambda run: (spec_of(run).seed, run.key))
+        return cls.of(spec_of(ordered[0]).aggregator, ordered, rule)
+
+    @property
+    def name(self) -> str:
+        """The rule and its options as they are typed."""
+        return f"{self.rule}:{self.options}" if self.options else self.rule
+
+    @cached_property
+    def iterations(self) -> Integers:
+        """``[n]`` the iterations after which all runs were measured."""
+        return reduce(np.intersect1d, (run.iterations for run in self.runs))
+
+    @cached_property
+    def metrics(self) -> list[str]:
+        """The metrics that all runs have."""
+        return [name for name in self.runs[0].metrics if all(name in r.metrics for r in self.runs)]
+
+    def values(self, metric: str) -> Floats:
+        """``[runs, n]`` a metric of every run."""
+        kept = self.iterations
+        return np.stack([run[metric][np.isin(run.iterations, kept)] for run in self.runs])
+
+    def mean(self, metric: str) -> Floats:
+        """``[n]`` the mean over the runs."""
+        mean: Floats = self.values(metric).mean(axis=0)
+        return mean
+
+    def limits(self, metric: str) -> tuple[Floats, Floats]:
+        """``[n]`` and ``[n]``: the smallest and the largest value of the runs."""
+        values = self.values(metric)
+        return values.min(axis=0), values.max(axis=0)
+
+    @property
+    def diverged(self) -> bool:
+        """Whether some run ended with models that are not finite."""
+        return any(run.diverged for run in self.runs)
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """Curves that are drawn in the same axes.
+
+    Attributes:
+        title: the text above them.
+        curves: the curves.
+        network: the network to draw beside them, if any.
+    """
+
+    title: str
+    curves: tuple[Curve, ...] = ()
+    network: "Network | None" = None
 
 
 class _Part(BaseModel):
@@ -38,20 +123,20 @@ class _Part(BaseModel):
 
 
 class Image(_Part):
-    """A picture beside a page's file, and what it shows for those who cannot see it."""
+    """A picture beside a page's file, and a text for those who cannot see it."""
 
     file: str
     alt: str
 
 
 class Table(_Part):
-    """A table, its cells as they are printed.
+    """A table, with its cells as they are printed.
 
     Attributes:
-        title: what to write above it.
+        title: the text above it.
         columns: the headings.
-        rows: the cells; the first of a row says what the row is about.
-        shaded: of how many columns after the first larger numbers are darker.
+        rows: the cells; the first cell of a row names the row.
+        shaded: how many columns after the first are shaded, darker where numbers are larger.
     """
 
     title: str
@@ -60,17 +145,20 @@ class Table(_Part):
     shaded: int = Field(default=0, exclude=True)
 
     @classmethod
-    def of(cls, title: str, columns: Iterable[str], rows: Iterable[Iterable[str]]) -> "Table":
+    def of(
+        cls, title: str, columns: Iterable[str], rows: Iterable[Iterable[str]], shaded: int = 0
+    ) -> "Table":
         """A table of any rows."""
-        return cls(title=title, columns=tuple(columns), rows=tuple(map(tuple, rows)))
+        cells = tuple(map(tuple, rows))
+        return cls(title=title, columns=tuple(columns), rows=cells, shaded=shaded)
 
     def is_numeric(self, column: int) -> bool:
-        """Whether a column has numbers, which are set flush right."""
+        """Whether a column has numbers, which are aligned to the right."""
         cells = [row[column].strip() for row in self.rows]
         return any(cells) and all(map(_NUMBER.fullmatch, cells))
 
     def shades(self) -> list[list[float]]:
-        """For each row the shaded cells' shares of the largest number."""
+        """For each row, each shaded cell's number divided by the largest of all."""
         texts = [[cell.replace(",", "") for cell in row[1 : 1 + self.shaded]] for row in self.rows]
         numbers = [[int(text) if text.isdecimal() else 0 for text in row] for row in texts]
         largest = max((number for row in numbers for number in row), default=0) or 1
@@ -90,15 +178,15 @@ class Table(_Part):
 
 
 class JudgedClaim(_Part):
-    """A claim of the paper with what was measured.
+    """A claim of the paper, judged by what was measured.
 
     Attributes:
         text: the claim, in one sentence.
         verdict: whether it holds here.
-        measured: the numbers it was judged by, in one sentence.
-        margins: by how much it holds, a number for each seed; negative where it does not.
-        resolution: a margin nearer to zero than this decides nothing.
-        paper: where the paper says so.
+        measured: the numbers that decided, in one sentence.
+        margins: for each seed, by how much the claim holds; negative where it does not.
+        resolution: a margin closer to zero than this decides nothing.
+        paper: the place in the paper.
     """
 
     text: str
@@ -109,8 +197,8 @@ class JudgedClaim(_Part):
     paper: str = ""
 
 
-class _CurveInFile(_Part):
-    """A run of a panel, as a page's file names it."""
+class RunOfPage(_Part):
+    """The key of a run, with the panel and the rule of its curve."""
 
     key: str
     panel: str
@@ -118,18 +206,19 @@ class _CurveInFile(_Part):
 
 
 class Page(_Part):
-    """A figure, a table, the runs of a store, or what the theory says of a network.
+    """A figure, a table, the runs of a store, or the theory of a network.
 
     Attributes:
-        name: as given to ``bezoar reproduce``, and the name of the folder.
+        name: the name for ``bezoar reproduce``, and of the folder.
         title: a heading.
-        caption: what to see.
-        command: what makes it again.
+        caption: what is shown, in sentences.
+        command: the command that makes it again.
         images, data: files beside the page's own.
-        tables: what there is in numbers.
-        claims: what the paper claims, with verdicts.
-        metrics: what it shows of its curves, the most important first.
-        panels: the curves; a file has the keys of their runs.
+        tables: the numbers.
+        claims: the paper's claims, with verdicts.
+        metrics: the metrics to show of its curves, the most important first.
+        curves: in a page's file, the runs of its panels.
+        panels: the curves; not in the file.
         missing: keys of runs that the file names and the store does not have.
     """
 
@@ -143,38 +232,34 @@ class Page(_Part):
     tables: tuple[Table, ...] = ()
     claims: tuple[JudgedClaim, ...] = ()
     metrics: tuple[str, ...] = ()
+    curves: tuple[RunOfPage, ...] = ()
     panels: tuple[InstanceOf[Panel], ...] = Field(default=(), exclude=True)
     missing: tuple[str, ...] = Field(default=(), exclude=True)
 
     def verdicts(self) -> dict[Verdict, int]:
-        """How many of the claims have each verdict; verdicts that no claim has are left out."""
+        """The number of claims with each verdict, without verdicts that no claim has."""
         found = [claim.verdict for claim in self.claims]
         return {verdict: found.count(verdict) for verdict in VERDICTS if verdict in found}
 
     def save(self, folder: Path) -> "Page":
         """Write it into the folder, and return it."""
         curves = [
-            {"key": run.key, "panel": panel.title, "rule": curve.rule}
+            RunOfPage(key=run.key, panel=panel.title, rule=curve.rule)
             for panel in self.panels
             for curve in panel.curves
             for run in curve.runs
             if hasattr(run, "key")
         ]
-        document = self.model_dump(mode="json") | {"curves": curves}
+        document = self.model_copy(update={"curves": tuple(curves)}).model_dump(mode="json")
         content = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
         write_whole(folder / SUMMARY, content.encode())
         return self
 
     @classmethod
     def load(
-        cls, folder: Path, find: "Callable[[str], StoredRun | None]" = lambda key: None
+        cls, folder: Path, find: Callable[[str], StoredRun | None] = lambda key: None
     ) -> "Page":
-        """Read the page in a folder.
-
-        Args:
-            folder: the folder of a figure or table.
-            find: gives the run with a key, ``None`` if it cannot be read.
-        """
+        """The page in a folder; ``find`` gives the run with a key, or ``None``."""
         path = folder / SUMMARY
         try:
             document = json.loads(path.read_text(encoding="utf-8"))
@@ -187,41 +272,36 @@ class Page(_Part):
                 f"{FORMAT}; a newer bezoar reads it"
             )
         try:
-            saved = _PageInFile.model_validate(document)
+            page = cls.model_validate(document)
         except ValidationError as error:
             problem = error.errors()[0]
             where = ".".join(str(part) for part in problem["loc"]) or "summary"
             raise BezoarError(f"{path}: {where}: {problem['msg']}") from None
-        return saved.with_runs(find)
-
-
-class _PageInFile(Page):
-    """A page as it is written: instead of panels it has the keys of their runs."""
-
-    curves: tuple[_CurveInFile, ...] = ()
-
-    def with_runs(self, find: "Callable[[str], StoredRun | None]") -> Page:
         runs: dict[str, dict[str, list[StoredRun]]] = {}
-        missing = []
-        for curve in self.curves:
+        missing: dict[str, None] = {}
+        for curve in page.curves:
             if run := find(curve.key):
                 runs.setdefault(curve.panel, {}).setdefault(curve.rule, []).append(run)
             else:
-                missing.append(curve.key)
-        panels = [
-            Panel(title, tuple(Curve.stored(rule, several) for rule, several in curves.items()))
+                missing[curve.key] = None
+        panels = tuple(
+            Panel(title, tuple(Curve.stored(several, rule) for rule, several in curves.items()))
             for title, curves in runs.items()
-        ]
-        fields = {name: getattr(self, name) for name in Page.model_fields}
-        return Page(**fields | {"panels": tuple(panels), "missing": tuple(dict.fromkeys(missing))})
+        )
+        update = {"panels": panels, "missing": tuple(missing), "curves": ()}
+        return page.model_copy(update=update)
 
 
 def page_folders(results: Path) -> list[Path]:
     """The folders with a page under a folder of results, fig2 before fig10."""
-    found = [path.parent for path in results.glob(f"*/{SUMMARY}")]
-    return sorted(found, key=lambda folder: _by_number(folder.name))
+
+    def by_number(folder: Path) -> list[int | str]:
+        parts = re.split(r"(\d+)", folder.name)  # text, number, text, …
+        return [int(part) if place % 2 else part for place, part in enumerate(parts)]
+
+    return sorted((path.parent for path in results.glob(f"*/{SUMMARY}")), key=by_number)
 
 
-def _by_number(name: str) -> list[tuple[int, str]]:
-    parts = re.split(r"(\d+)", name)
-    return [(int(part), "") if part.isdecimal() else (0, part) for part in parts]
+def thinned(count: int, most: int) -> Integers:
+    """The indices of at most ``most`` of ``count`` points, evenly spaced, with both ends."""
+    return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(np.int64))

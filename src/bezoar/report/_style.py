@@ -1,13 +1,16 @@
-"""One look for every picture: the label, colour, marker and line of each rule."""
+"""How curves look: the label, colour, marker and line of each rule, and matplotlib's settings."""
 
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import cycle
+from itertools import cycle, groupby
 from typing import Any
 from zlib import crc32
 
-from bezoar.aggregators import AGGREGATORS
+from bezoar._errors import BezoarError
+from bezoar._parts import parts_of
+from bezoar.report._page import Curve, Panel
 
 #: The colours of regular and of poisoned agents.
 REGULAR, POISONED = "#0072B2", "#D00000"
@@ -15,24 +18,7 @@ REGULAR, POISONED = "#0072B2", "#D00000"
 #: What the weighted mean is called where nobody is poisoned.
 BASELINE = "baseline"
 
-#: The colour and the marker of each rule.
-COLOURS = {
-    "weighted_mean": ("#D55E00", "o"),
-    "trimmed_mean": ("#0072B2", "s"),
-    "faba": ("#009E73", "^"),
-    "centered_clipping": ("#CC79A7", "D"),
-    "clipped_gossip": ("#E69F00", "v"),
-    "ios": ("#56B4E9", "P"),
-    "rfa": ("#882255", "X"),
-    "lfighter": ("#999933", "<"),
-    "mean": ("#7F4A1E", ">"),
-    "median": ("#332288", "h"),
-    "krum": ("#117733", "p"),
-    "local": ("#777777", "d"),
-    BASELINE: ("#000000", ""),
-}
-
-#: Colours and markers for rules of the user's own.
+#: Colours and markers for rules that do not say theirs.
 OTHER_COLOURS = ("#AA4499", "#44AA99", "#661100", "#6699CC", "#DDCC77")
 OTHER_MARKERS = ("*", "o", "s", "^", "v", "D", "P", "X")
 
@@ -60,56 +46,62 @@ class Look:
 
 
 def look(rule: str) -> Look:
-    """The look of a rule; for a rule of the user's own, colour and marker follow from its name."""
-    if rule == BASELINE:
-        return Look(rule, "Baseline", *COLOURS[rule], "--")
-    label = AGGREGATORS[rule].label if rule in AGGREGATORS else rule
-    if rule in COLOURS:
-        return Look(rule, label, *COLOURS[rule])
-    colour, marker = divmod(crc32(rule.encode()), len(OTHER_MARKERS))
-    own = OTHER_COLOURS[colour % len(OTHER_COLOURS)], OTHER_MARKERS[marker]
-    return Look(rule, label, *own, "-.")
+    """The look that a rule's class gives it; what the class does not say follows from the name.
 
-
-def looks(rules: Iterable[tuple[str, str]]) -> dict[tuple[str, str], Look]:
-    """The looks of rules with their options, in the order of a legend.
-
-    Our rules come first, then the user's own, then the baseline. Labels have the options only
-    where a rule occurs with several sets of them.
+    A rule in a file of the user's own gets all from its name: showing results runs no such file.
     """
-    order = [rule for rule in COLOURS if rule != BASELINE]
+    if rule == BASELINE:
+        return Look(rule, "Baseline", "#000000", "", "--")
+    # What the class itself says: a rule made from another one must not look like it.
+    said = vars(parts_of("aggregator").get(rule, object))
+    place, marker = divmod(crc32(rule.encode()), len(OTHER_MARKERS))
+    colour, line = said.get("colour", ""), "-"
+    if not colour:
+        colour, line = OTHER_COLOURS[place % len(OTHER_COLOURS)], "-."
+    elif not re.fullmatch("#[0-9A-Fa-f]{6}", colour):
+        raise BezoarError(f"{rule}: colour: expected one such as '#0072B2', found {colour!r}")
+    shown = said.get("marker") or OTHER_MARKERS[marker]
+    return Look(rule, said.get("label") or rule, colour, shown, line)
 
-    def place(rule: str) -> int:
-        return order.index(rule) if rule in order else len(order) + (rule == BASELINE)
 
-    options: dict[str, list[str]] = {}
-    for rule, text in sorted(set(rules), key=lambda pair: (place(pair[0]), pair)):
-        options.setdefault(rule, []).append(text)
-    found = {}
-    for rule, several in options.items():
-        plain = look(rule)
-        for line, text in zip(cycle(LINES), several, strict=False):
-            name, label = f"{rule}:{text}", f"{plain.label} {text or 'default'}"
+def legend(panels: Iterable[Panel]) -> dict[str, Look]:
+    """The looks of all curves by their names, in the order of a legend.
+
+    Rules come in the order in which they are listed, then users' own, then the baseline. Labels
+    have the options only where a rule occurs with several sets of them.
+    """
+    known = list(parts_of("aggregator"))
+
+    def order(curve: Curve) -> tuple[int, str, str]:
+        place = known.index(curve.rule) if curve.rule in known else len(known)
+        return place + (curve.rule == BASELINE), curve.rule, curve.options
+
+    looks = {}
+    curves = {curve.name: curve for panel in panels for curve in panel.curves}
+    for rule, group in groupby(sorted(curves.values(), key=order), lambda curve: curve.rule):
+        plain, several = look(rule), list(group)
+        for curve, line in zip(several, cycle(LINES), strict=False):
+            name, label = f"{rule}:{curve.options}", f"{plain.label} {curve.options or 'default'}"
             told = replace(plain, name=name, label=label, line=line)
-            found[rule, text] = told if len(several) > 1 else plain
-    return found
+            looks[curve.name] = told if len(several) > 1 else plain
+    return looks
 
 
-#: The darkest background of a page that curves are drawn on, and how much they stand out from it.
+#: The background of a dark page, and the contrast to it that a curve needs.
 DARK, CONTRAST = "#14171C", 3.5
 
 
 def on_dark(colour: str) -> str:
-    """A colour as it is on a dark page: lightened, if need be, until it stands out."""
-    red, green, blue = _channels(colour)
-    if red == green == blue:  # the baseline's black becomes white
-        red = green = blue = 1 - red
+    """A colour for dark pages: made lighter until its contrast is large enough."""
+    channels = _channels(colour)
+    if len(set(channels)) == 1:  # the baseline's black becomes white
+        channels = [1 - channel for channel in channels]
     for step in range(101):
-        lighter = [channel + (1 - channel) * step / 100 for channel in (red, green, blue)]
+        lighter = [channel + (1 - channel) * step / 100 for channel in channels]
         shown = "#" + "".join(f"{round(255 * channel):02X}" for channel in lighter)
         if contrast(shown, DARK) >= CONTRAST:
-            return shown
-    return "#FFFFFF"
+            break
+    return shown
 
 
 def contrast(one: str, other: str) -> float:
@@ -126,14 +118,14 @@ def _luminance(colour: str) -> float:
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
-def _channels(colour: str) -> tuple[float, float, float]:
-    red, green, blue = (int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5))
-    return red, green, blue
+def _channels(colour: str) -> list[float]:
+    """Red, green and blue, from 0 to 1."""
+    return [channel / 255 for channel in bytes.fromhex(colour[1:])]
 
 
 @contextmanager
 def pictures() -> Iterator[Any]:
-    """Draw without a screen and in our style, leaving matplotlib as it was."""
+    """Gives matplotlib's ``pyplot``, in our style and without a screen; restores it afterwards."""
     import matplotlib as mpl
     from matplotlib import pyplot as plt
 

@@ -20,13 +20,18 @@ from bezoar.store._stored_run import BrokenRunError, read_run
 if TYPE_CHECKING:
     from bezoar.store._store import Store
 
-#: What cannot be read may be somebody's work; it is nobody's after so many seconds of rest.
+#: A group that cannot be read, or is of other versions, may still be somebody's work. After so many
+#: seconds without a change it is nobody's.
 REST = 86400.0
+
+#: A folder that may go, the name of the lock that whoever works on it holds, and a function that
+#: says why nobody needs it; ``None`` if somebody may.
+Candidate = tuple[Path, str, Callable[[], str | None]]
 
 
 @dataclass(frozen=True)
 class Removal:
-    """Something that was, or would be, removed.
+    """A folder that was removed, or would be.
 
     Attributes:
         path: the folder.
@@ -39,48 +44,35 @@ class Removal:
     size: int
 
 
-@dataclass(frozen=True)
-class _Candidate:
-    """A folder that may go.
-
-    Attributes:
-        path: the folder.
-        lock: the name of the lock that whoever works on it holds.
-        why: why nobody needs it; ``None`` if somebody may.
-    """
-
-    path: Path
-    lock: str
-    why: Callable[[], str | None]
-
-
 def collect(store: "Store", current: Mapping[str, str] | None, dry_run: bool) -> list[Removal]:
-    """Remove, or only tell, what nobody needs and nobody works on; see :meth:`Store.gc`."""
+    """Remove what nobody needs and nobody works on, or only tell; see :meth:`Store.gc`."""
     if not store.runs_folder.exists():
         return []  # nothing was ever written here
-    candidates = [one for one in _candidates(store, current) if one.why()]
+    candidates = [(path, lock, why) for path, lock, why in _candidates(store, current) if why()]
     if dry_run:
-        return [removal for one in candidates if (removal := _tell(store, one))]
+        return list(filter(None, (_tell(store, *one) for one in candidates)))
     with store.writing():
-        removals = [removal for one in candidates if (removal := _remove(store, one))]
-        _remove_locks(store)
+        removals = list(filter(None, (_remove(store, *one) for one in candidates)))
+        for path in store.locks_folder.glob("*.lock"):
+            with suppress(Timeout):  # to release a lock removes its file
+                store.lock(path.stem).acquire(blocking=False).lock.release()
     return removals
 
 
-def _candidates(store: "Store", current: Mapping[str, str] | None) -> Iterator[_Candidate]:
-    for path in _folders(store.staging_folder):
-        yield _Candidate(path, path.name, lambda: "left half-written")
-    for path in _folders(store.broken_folder):
-        yield _Candidate(path, path.name, lambda: "broken, was set aside")
+def _candidates(store: "Store", current: Mapping[str, str] | None) -> Iterator[Candidate]:
+    for path in folders(store.staging_folder):
+        yield path, path.name, lambda: "left half-written"
+    for path in folders(store.broken_folder):
+        yield path, path.name, lambda: "broken, was set aside"
     for key in store.finished_keys():
         path = store.runs_folder / key
-        yield _Candidate(path, f"{key}-repair", partial(_why_no_run, path, current))
-    for path in _folders(store.groups_folder):
-        yield _Candidate(path, path.name, partial(_why_no_group, store, path, current))
+        yield path, f"{key}-repair", partial(_why_no_run, path, current)
+    for path in folders(store.groups_folder):
+        yield path, path.name, partial(_why_no_group, store, path, current)
 
 
 def _why_no_run(folder: Path, current: Mapping[str, str] | None) -> str | None:
-    """Why a finished run is of no use, if it is not."""
+    """Why nobody needs a finished run; ``None`` if somebody may."""
     try:
         run = read_run(folder)
         run.verify()
@@ -92,11 +84,15 @@ def _why_no_run(folder: Path, current: Mapping[str, str] | None) -> str | None:
 
 
 def _why_no_group(store: "Store", folder: Path, current: Mapping[str, str] | None) -> str | None:
-    """Why no sweep will go on with a group, if none will."""
+    """Why no sweep will go on with a group; ``None`` if one may."""
     group = read_group(store, folder)
     if group is not None and all(key in store for key in group.keys):
         return "a group whose runs are finished"
-    if not _rests(folder):
+    try:
+        latest = max(path.stat().st_mtime for path in (folder, *folder.iterdir()))
+    except FileNotFoundError:
+        return None  # somebody just removed it
+    if time.time() - latest <= REST:
         return None
     if group is None:
         return "a group that cannot be read"
@@ -104,61 +100,44 @@ def _why_no_group(store: "Store", folder: Path, current: Mapping[str, str] | Non
     return "a group of other versions" if current not in (None, group.versions) else None
 
 
-def _rests(folder: Path) -> bool:
-    """Whether nothing was written there for long."""
-    try:
-        latest = max(path.stat().st_mtime for path in (folder, *folder.iterdir()))
-    except FileNotFoundError:
-        return False  # somebody just removed it
-    return time.time() - latest > REST
-
-
-def _tell(store: "Store", candidate: _Candidate) -> Removal | None:
+def _tell(store: "Store", path: Path, lock: str, why: Callable[[], str | None]) -> Removal | None:
     """What would be removed, if nobody works on it. Writes nothing."""
-    path = Path(store.lock(candidate.lock).lock_file)
-    if path.exists():  # taking a lock makes its file, and giving back the store's removes it
+    file = Path(store.lock(lock).lock_file)
+    if file.exists():  # taking a lock makes its file, and giving back the store's removes it
         try:
-            FileLock(path).acquire(blocking=False).lock.release()
+            FileLock(file).acquire(blocking=False).lock.release()
         except Timeout:
             return None
-    reason = candidate.path.exists() and candidate.why()
-    return Removal(candidate.path, reason, _size(candidate.path)) if reason else None
+    return _removal(path, why)
 
 
-def _remove(store: "Store", candidate: _Candidate) -> Removal | None:
+def _remove(store: "Store", path: Path, lock: str, why: Callable[[], str | None]) -> Removal | None:
     """Remove a folder and tell, unless somebody works on it."""
     # Moved first: if this process is killed, no half of a run is left where whole ones are.
     aside = store.staging_folder / f"removed-{secrets.token_hex(8)}"
     with ExitStack() as held:
         try:
-            for name in (candidate.lock, aside.name):
+            for name in (lock, aside.name):
                 held.enter_context(store.lock(name).acquire(blocking=False))
         except Timeout:
             return None
         # Asked again: before we had the lock, it may have been replaced.
-        reason = candidate.path.exists() and candidate.why()
-        if not reason:
-            return None
-        removal = Removal(candidate.path, reason, _size(candidate.path))
-        os.rename(candidate.path, aside)
-        shutil.rmtree(aside)
+        if removal := _removal(path, why):
+            os.rename(path, aside)
+            shutil.rmtree(aside)
     return removal
 
 
-def _remove_locks(store: "Store") -> None:
-    """Remove the files of locks that nobody holds."""
-    for path in store.locks_folder.glob("*.lock"):
-        with suppress(Timeout):
-            store.lock(path.stem).acquire(blocking=False).lock.release()  # which removes its file
+def _removal(path: Path, why: Callable[[], str | None]) -> Removal | None:
+    reason = path.exists() and why()
+    size = sum(each.lstat().st_size for each in path.rglob("*") if not each.is_dir())
+    return Removal(path, reason, size) if reason else None
 
 
-def _folders(path: Path) -> list[Path]:
+def folders(path: Path) -> list[Path]:
+    """The folders in a folder, in their order; none if it is not there. Links are not followed."""
     try:
         entries = os.scandir(path)
     except FileNotFoundError:
         return []
     return sorted(Path(entry.path) for entry in entries if entry.is_dir(follow_symlinks=False))
-
-
-def _size(folder: Path) -> int:
-    return sum(path.lstat().st_size for path in folder.rglob("*") if not path.is_dir())

@@ -10,8 +10,7 @@ In a folder of the store's ``work/groups``, named by a hash of the runs' keys:
 """
 
 import json
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,12 +19,12 @@ from typing import TYPE_CHECKING, Any
 from filelock import FileLock
 
 from bezoar._files import write_whole
+from bezoar.store._stored_run import DIGITS, digest
 
 if TYPE_CHECKING:
     from bezoar.store._store import Store
 
 GROUP_FILE = "group.json"
-CHECKPOINT_FILE = "checkpoint.safetensors"
 
 #: The version of group files that this code writes and reads.
 FORMAT = 2
@@ -40,24 +39,27 @@ class Group:
         keys: their keys in the store, in the order in which they are trained.
         specs: their specs as documents, in the same order.
         versions: what computes them, where that is known.
+        base: the folder that relative paths in the specs are relative to.
         apart: whether training them together has failed, so that each is trained alone.
     """
 
     store: "Store"
     keys: tuple[str, ...]
     specs: tuple[dict[str, Any], ...]
-    versions: Mapping[str, str] | None = None
+    versions: Mapping[str, str] | None
+    base: Path
     apart: bool = False
 
     @property
     def folder(self) -> Path:
         """Where the work on it is kept."""
-        return self.store.group_folder(self.keys)
+        name = digest("\n".join(sorted(self.keys)).encode())[:DIGITS]
+        return self.store.groups_folder / name
 
     @property
     def checkpoint_file(self) -> Path:
         """Where its checkpoint is, if there is one."""
-        return self.folder / CHECKPOINT_FILE
+        return self.folder / "checkpoint.safetensors"
 
     def lock(self) -> FileLock:
         """The lock that whoever trains the group holds; it is not yet taken."""
@@ -73,6 +75,7 @@ class Group:
             "format": FORMAT,
             "apart": self.apart,
             "versions": self.versions,
+            "base": str(self.base),
             "keys": self.keys,
             "specs": self.specs,
         }
@@ -80,7 +83,7 @@ class Group:
             write_whole(self.folder / GROUP_FILE, (json.dumps(content, indent=2) + "\n").encode())
 
     def take_apart(self) -> "Group":
-        """Write down that its runs do not train together; what they reached is dropped."""
+        """Write down that its runs are to be trained one by one; its checkpoint is dropped."""
         group = replace(self, apart=True)
         group.write()
         with self.store.writing():
@@ -88,9 +91,9 @@ class Group:
         return group
 
     def remove(self) -> None:
-        """Remove its folder: its runs are kept, or will never be."""
+        """Remove its folder, when its runs are stored or have failed."""
         with suppress(FileNotFoundError):  # somebody else may be clearing up, too
-            # What says that the folder is a group goes last: it must not go on without it.
+            # The group file goes last: it says what everything else in the folder belongs to.
             for path in sorted(self.folder.iterdir(), key=lambda path: path.name == GROUP_FILE):
                 path.unlink(missing_ok=True)
             self.folder.rmdir()
@@ -99,22 +102,12 @@ class Group:
 def read_group(store: "Store", folder: Path) -> Group | None:
     """The group that is written down in a folder; ``None`` if it cannot be read."""
     try:
-        document = json.loads((folder / GROUP_FILE).read_bytes())
-        if document["format"] != FORMAT:
+        told = json.loads((folder / GROUP_FILE).read_bytes())
+        if told["format"] != FORMAT:
             return None
-        keys, specs = tuple(map(str, document["keys"])), tuple(map(dict, document["specs"]))
-        group = Group(store, keys, specs, document.get("versions"), bool(document["apart"]))
-    except (OSError, ValueError, LookupError, TypeError):
+        keys, specs = tuple(map(str, told["keys"])), tuple(map(dict, told["specs"]))
+        base = Path(told.get("base", ""))  # groups begun by earlier versions have none
+        group = Group(store, keys, specs, told.get("versions"), base, bool(told["apart"]))
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return None  # not begun, just removed, or of another version; 'bezoar runs gc' clears up
     return group if keys and len(keys) == len(specs) and group.folder == folder else None
-
-
-def begun_groups(store: "Store") -> Sequence[Group]:
-    """The groups that are written down in a store, whoever works on them; large ones first."""
-    try:
-        names = sorted(os.listdir(store.groups_folder))
-    except FileNotFoundError:
-        return []
-    found = (read_group(store, store.groups_folder / name) for name in names)
-    # A group that was taken apart contains those of its single runs, and must come before them.
-    return sorted((group for group in found if group), key=lambda group: -len(group.keys))

@@ -26,20 +26,17 @@ from filelock import FileLock, Timeout
 
 from bezoar._errors import BezoarError
 from bezoar._files import make_folder, sync_folder, write_whole
-from bezoar.store._gc import Removal, collect
-from bezoar.store._groups import Group, begun_groups
+from bezoar.store._gc import Removal, collect, folders
+from bezoar.store._groups import Group, read_group
 from bezoar.store._stored_run import (
+    DIGITS,
     BrokenRunError,
     Finished,
     StoredRun,
     UnknownFormatError,
-    digest,
     read_run,
     write_run,
 )
-
-#: Hex digits of a run's key.
-DIGITS = 32
 
 #: The version of the layout that this code writes and the newest that it reads.
 FORMAT = 1
@@ -49,7 +46,7 @@ FORMAT_FILE = "format.json"
 _KEY = re.compile(rf"[0-9a-f]{{{DIGITS}}}")
 _PREFIX = re.compile(rf"[0-9a-f]{{4,{DIGITS}}}")
 
-#: What to do about it, by the system's error.
+#: What a user can do about an error of the system, by its number.
 _ADVICE = {
     errno.ENOSPC: "free some space there, or choose another store",
     errno.EDQUOT: "free some space there, or choose another store",
@@ -87,11 +84,10 @@ class Store:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self.runs_folder = self.path / "runs"
-        self.work_folder = self.path / "work"
-        self.staging_folder = self.work_folder / "staging"
-        self.locks_folder = self.work_folder / "locks"
-        self.groups_folder = self.work_folder / "groups"
-        self.broken_folder = self.work_folder / "broken"
+        self.staging_folder = self.path / "work" / "staging"
+        self.locks_folder = self.path / "work" / "locks"
+        self.groups_folder = self.path / "work" / "groups"
+        self.broken_folder = self.path / "work" / "broken"
         self._check_format()
 
     @classmethod
@@ -106,16 +102,22 @@ class Store:
         return f"Store({str(self.path)!r})"
 
     def __contains__(self, key: str) -> bool:
-        """Whether a run is there. Whether it is undamaged, :meth:`is_finished` tells."""
+        """Whether the store has the run, damaged or not; see :meth:`is_finished`."""
         return (self.runs_folder / _checked(key)).is_dir()
 
     def is_finished(self, key: str) -> bool:
-        """Whether a run is there, whole.
+        """Whether the store has the run, undamaged.
 
         Raises:
             UnknownFormatError: if a newer version wrote it.
         """
-        return key in self and _is_whole(self.runs_folder / key)
+        if key not in self:
+            return False
+        try:
+            read_run(self.runs_folder / key).verify()
+        except BrokenRunError:
+            return False
+        return True
 
     def load(self, wanted: str) -> StoredRun:
         """A finished run, by its key or the beginning of its key.
@@ -124,26 +126,23 @@ class Store:
             BrokenRunError: if it is damaged.
             UnknownFormatError: if a newer version wrote it.
         """
-        key = wanted if _KEY.fullmatch(wanted) else self.find_key(wanted)
-        if key not in self:
-            raise BezoarError(f"run: {key} is not in the store {self.path}")
-        return read_run(self.runs_folder / key)
-
-    def find_key(self, prefix: str) -> str:
-        """The key that begins so, if there is just one."""
-        if not _PREFIX.fullmatch(prefix):
+        if not _PREFIX.fullmatch(wanted):
             raise BezoarError(
-                f"run: expected 4 to {DIGITS} hex digits of a run's key, found {prefix!r}"
+                f"run: expected 4 to {DIGITS} hex digits of a run's key, found {wanted!r}"
             )
-        found = [key for key in self.finished_keys() if key.startswith(prefix)]
+        if _KEY.fullmatch(wanted):
+            if wanted not in self:
+                raise BezoarError(f"run: {wanted} is not in the store {self.path}")
+            return read_run(self.runs_folder / wanted)
+        found = [key for key in self.finished_keys() if key.startswith(wanted)]
         if len(found) > 1:
-            raise BezoarError(f"run: {prefix!r} is the beginning of {', '.join(found)}; give more")
+            raise BezoarError(f"run: {wanted!r} is the beginning of {', '.join(found)}; give more")
         if not found:
-            raise BezoarError(f"run: no key in the store {self.path} begins with {prefix!r}")
-        return found[0]
+            raise BezoarError(f"run: no key in the store {self.path} begins with {wanted!r}")
+        return read_run(self.runs_folder / found[0])
 
     def finished_keys(self) -> list[str]:
-        """The keys of all finished runs, in their order."""
+        """The keys of all finished runs, ascending."""
         try:
             return sorted(filter(_KEY.fullmatch, os.listdir(self.runs_folder)))
         except FileNotFoundError:
@@ -155,8 +154,8 @@ class Store:
         """Every finished run, by key.
 
         Args:
-            broken: is told of runs that cannot be read, which are left out; without it the first
-                one is an error.
+            broken: is called with the error of each run that cannot be read. Without it the first
+                such run is an error.
         """
         for key in self.finished_keys():
             try:
@@ -182,18 +181,25 @@ class Store:
         Raises:
             StoreError: if the disk is full or the store may not be written. Nothing is left.
         """
-        with self.writing():
-            token = f"{_checked(key)}-{secrets.token_hex(4)}"
-            staging = self.staging_folder / token
-            # The lock tells whoever clears up that somebody is still writing there.
-            with self.lock(token):
-                try:
-                    staging.mkdir()
-                    write_run(staging, key, run, provenance, keep_models)
-                    self._move_in(staging, key)
-                finally:
-                    shutil.rmtree(staging, ignore_errors=True)
+        staging = self.staging_folder / f"{_checked(key)}-{secrets.token_hex(4)}"
+        # The lock tells whoever clears up that somebody is still writing there.
+        with self.writing(), self.lock(staging.name):
+            try:
+                staging.mkdir()
+                write_run(staging, key, run, provenance, keep_models)
+                self._move_in(staging, key)
+            finally:
+                shutil.rmtree(staging, ignore_errors=True)
         return self.load(key)
+
+    def _move_in(self, staging: Path, key: str) -> None:
+        self.repair(key)
+        try:
+            os.rename(staging, self.runs_folder / key)
+        except OSError:
+            if key not in self:  # otherwise somebody was faster
+                raise
+        sync_folder(self.runs_folder)
 
     def group(
         self,
@@ -205,18 +211,17 @@ class Store:
 
         Args:
             keys: the keys of the runs, in the order in which they are trained.
-            specs: their specs as documents, in the same order.
+            specs: their specs as documents, in the same order; relative paths in them are relative
+                to the working folder.
             versions: what computes them, so that :meth:`gc` can tell when nobody does any more.
         """
-        return Group(self, tuple(keys), tuple(specs), versions)
+        return Group(self, tuple(keys), tuple(specs), versions, Path.cwd())
 
-    def begun_groups(self) -> "list[Group]":
+    def begun_groups(self) -> list[Group]:
         """The groups that are written down, whoever works on them; large ones first."""
-        return list(begun_groups(self))
-
-    def group_folder(self, keys: Collection[str]) -> Path:
-        """The folder for the work on these runs together; not made here."""
-        return self.groups_folder / digest("\n".join(sorted(keys)).encode())[:DIGITS]
+        found = (read_group(self, folder) for folder in folders(self.groups_folder))
+        # A group that was taken apart contains those of its single runs, and must come before them.
+        return sorted(filter(None, found), key=lambda group: -len(group.keys))
 
     def lock(self, name: str) -> FileLock:
         """A lock between processes, which the system frees when a process dies."""
@@ -228,16 +233,15 @@ class Store:
         Returns:
             Where it was moved to; ``None`` if there was nothing to do.
         """
-        folder = self.runs_folder / _checked(key)
-        if _is_whole(folder):
+        if key not in self or self.is_finished(key):
             return None
         aside = self.broken_folder / f"{key}-{secrets.token_hex(4)}"
         # Looked at again under a lock: another process may just have repaired and replaced it.
         with self.writing(), self.lock(f"{key}-repair"):
-            if _is_whole(folder):
+            if key not in self or self.is_finished(key):
                 return None
             make_folder(self.broken_folder)
-            os.rename(folder, aside)
+            os.rename(self.runs_folder / key, aside)
             sync_folder(self.broken_folder)
             sync_folder(self.runs_folder)
         return aside
@@ -249,25 +253,11 @@ class Store:
         runs are finished.
 
         Args:
-            outdated: if given, the versions of today; runs of others, and groups of others that
-                nobody wrote to for a day, go too.
-            dry_run: only tell.
-
-        Returns:
-            What was (or would be) removed.
+            outdated: today's versions. If given, runs of other versions go too, and groups of
+                other versions that nobody wrote to for a day.
+            dry_run: only tell what would be removed.
         """
         return collect(self, outdated, dry_run)
-
-    def _move_in(self, staging: Path, key: str) -> None:
-        target = self.runs_folder / key
-        self.repair(key)
-        try:
-            os.rename(staging, target)
-        except OSError as error:
-            if error.errno in (errno.ENOTEMPTY, errno.EEXIST) and target.is_dir():
-                return  # somebody was faster
-            raise
-        sync_folder(self.runs_folder)
 
     def _check_format(self) -> None:
         path = self.path / FORMAT_FILE
@@ -291,11 +281,11 @@ class Store:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """For writing below the store: makes it if need be; explains what the system refuses.
+        """Use it around what writes to the store: it makes the folders and explains errors.
 
         Raises:
             StoreError: for any error of the system.
-            Timeout: as it is, if somebody else holds a lock that was asked for.
+            Timeout: if somebody else holds a lock that was asked for.
         """
         try:
             for folder in (self.runs_folder, self.staging_folder, self.locks_folder):
@@ -305,7 +295,7 @@ class Store:
                 write_whole(self.path / FORMAT_FILE, content.encode())
             yield
         except Timeout:
-            raise  # an OSError, too; but somebody holds a lock, and nothing is wrong
+            raise  # it is an OSError, too, but nothing is wrong with the store
         except OSError as error:
             advice = _ADVICE.get(error.errno or 0, "choose another store")
             raise StoreError(
@@ -317,14 +307,3 @@ def _checked(key: str) -> str:
     if not isinstance(key, str) or not _KEY.fullmatch(key):
         raise BezoarError(f"run: expected a key of {DIGITS} hex digits, found {key!r}")
     return key
-
-
-def _is_whole(folder: Path) -> bool:
-    """Whether there is nothing to set aside: no run, or one as it was written."""
-    if not folder.is_dir():
-        return True
-    try:
-        read_run(folder).verify()
-    except BrokenRunError:
-        return False
-    return True

@@ -11,15 +11,16 @@ All but the last are the same, byte for byte, whenever and wherever the same ver
 
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from bezoar import __version__
 from bezoar._errors import BezoarError
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
 #: The version of run folders that this code writes and the newest that it reads.
 FORMAT = 1
 
+#: Hex digits of a run's key.
+DIGITS = 32
+
 RUN, METRICS = "run.json", "metrics.parquet"
 NETWORK, MODELS = "network.json", "models.safetensors"
 PROVENANCE = "provenance.json"
@@ -44,32 +48,17 @@ ITERATION = "iteration"
 
 
 class BrokenRunError(BezoarError):
-    """A run's folder lacks something or was changed; ``folder`` says which."""
+    """A run's folder lacks something or was changed."""
 
     def __init__(self, folder: Path, problem: str) -> None:
         super().__init__(
             f"run: {folder} is broken: {problem}; the next sweep that needs it computes it again, "
             "'bezoar runs gc' removes it"
         )
-        self.folder = folder
 
 
 class UnknownFormatError(BezoarError):
     """Something was written by a version that this one cannot read."""
-
-
-class _RunFile(BaseModel):
-    """What is in ``run.json``."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    format: int
-    key: str
-    spec: dict[str, Any]
-    versions: dict[str, str]
-    diverged: bool
-    files: dict[str, str]
-    texts: dict[str, str] = {}
 
 
 @dataclass(frozen=True)
@@ -96,34 +85,38 @@ class StoredRun:
     """A finished run in a store. What was measured is read when first asked for.
 
     Attributes:
-        key: its name in the store.
         path: its folder.
+        format: the version of the folder's format.
+        key: its name in the store.
         spec: what was run, as a document.
         versions: what computed it.
         diverged: whether some agent's final model is not finite.
         files: the checksum of each file that can be reproduced.
-        texts: the choices in its spec as they are typed; none of runs stored long ago.
+        texts: the choices in its spec as they are typed; empty for runs of early versions.
     """
 
-    key: str
+    __pydantic_config__: ClassVar = ConfigDict(extra="forbid")
+
     path: Path
-    spec: Mapping[str, Any]
-    versions: Mapping[str, str]
+    format: int
+    key: str
+    spec: dict[str, Any]
+    versions: dict[str, str]
     diverged: bool
-    files: Mapping[str, str]
-    texts: Mapping[str, str]
+    files: dict[str, str]
+    texts: dict[str, str] = field(default_factory=dict)
 
     def __getitem__(self, metric: str) -> NDArray[np.float64]:
         return choose("metric", metric, self.metrics)
 
     @property
     def iterations(self) -> NDArray[np.int64]:
-        """``[n]`` after how many iterations was measured."""
+        """``[n]`` the iterations after which something was measured."""
         return self._measured[0]
 
     @property
     def metrics(self) -> dict[str, NDArray[np.float64]]:
-        """``[n]`` values of each metric."""
+        """The values of each metric, ``[n]``."""
         return self._measured[1]
 
     @cached_property
@@ -133,22 +126,18 @@ class StoredRun:
 
     @cached_property
     def network(self) -> "Network | None":
-        """The network it was trained on; ``None`` for runs stored before that was kept."""
+        """The network it was trained on; ``None`` for runs of early versions."""
         import networkx as nx
 
         from bezoar.networks import Network
 
         if NETWORK not in self.files:
             return None
-        try:
-            document = json.loads(self._content(NETWORK))
+        with self._reading(NETWORK) as content:
+            document = json.loads(content)
             graph = nx.Graph(document["edges"])
             graph.add_nodes_from(range(document["agents"]))
             return Network(graph, document["poisoned"], name=document["name"])
-        except BrokenRunError:
-            raise
-        except (KeyError, TypeError, ValueError, nx.NetworkXException) as error:
-            raise BrokenRunError(self.path, f"{NETWORK} cannot be read ({error})") from None
 
     @property
     def models(self) -> "Tensor":
@@ -162,48 +151,51 @@ class StoredRun:
 
     @cached_property
     def _tensors(self) -> "dict[str, Tensor]":
-        from safetensors import SafetensorError
         from safetensors.torch import load
 
         if MODELS not in self.files:
             raise BezoarError(
                 f"run {self.key}: its models were not kept; run it with keep_models = true"
             )
-        try:
-            found = load(self._content(MODELS))
+        with self._reading(MODELS) as content:
+            found = load(content)
             return {"models": found["models"], **found}
-        except (SafetensorError, KeyError) as error:
-            raise BrokenRunError(self.path, f"{MODELS} cannot be read ({error})") from None
 
     def verify(self) -> None:
-        """Read everything.
+        """Read all its files.
 
         Raises:
             BrokenRunError: if something is missing or is not as it was written.
         """
         for name in self.files:
-            self._content(name)
+            with self._reading(name):
+                pass
         _ = self._measured, self.provenance
-
-    def _content(self, name: str) -> bytes:
-        content = _read(self.path, name)
-        if digest(content) != self.files.get(name):
-            raise BrokenRunError(self.path, f"{name} is not as it was written")
-        return content
 
     @cached_property
     def _measured(self) -> tuple[NDArray[np.int64], dict[str, NDArray[np.float64]]]:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        content = self._content(METRICS)
-        try:
+        with self._reading(METRICS) as content:
             table = pq.ParquetFile(pa.BufferReader(content)).read(use_threads=False)
             iterations = np.asarray(table[ITERATION], dtype=np.int64)
             names = [name for name in table.column_names if name != ITERATION]
             return iterations, {name: np.asarray(table[name], dtype=np.float64) for name in names}
-        except (pa.ArrowException, OSError, KeyError, ValueError, TypeError) as error:
-            raise BrokenRunError(self.path, f"{METRICS} cannot be read ({error})") from None
+
+    @contextmanager
+    def _reading(self, name: str) -> Iterator[bytes]:
+        """The content of a file. If it makes no sense, the run is broken."""
+        content = _read(self.path, name)
+        if digest(content) != self.files.get(name):
+            raise BrokenRunError(self.path, f"{name} is not as it was written")
+        try:
+            yield content
+        except Exception as error:  # each format fails in ways of its own
+            raise BrokenRunError(self.path, f"{name} cannot be read ({error})") from None
+
+
+_RUN = TypeAdapter(StoredRun)
 
 
 def read_run(folder: Path) -> StoredRun:
@@ -221,15 +213,14 @@ def read_run(folder: Path) -> StoredRun:
             f"knows formats up to {FORMAT}; a newer bezoar reads it"
         )
     try:
-        file = _RunFile.model_validate(document)
+        run = _RUN.validate_python(document | {"path": folder})
     except ValidationError as error:
         problem = error.errors()[0]
-        field = ".".join(map(str, problem["loc"]))
-        raise BrokenRunError(folder, f"{RUN}: {field}: {problem['msg']}") from None
-    if file.key != folder.name or METRICS not in file.files:
+        place = ".".join(map(str, problem["loc"]))
+        raise BrokenRunError(folder, f"{RUN}: {place}: {problem['msg']}") from None
+    if run.key != folder.name or METRICS not in run.files:
         raise BrokenRunError(folder, f"{RUN} belongs to another run")
-    found = (file.spec, file.versions, file.diverged, file.files, file.texts)
-    return StoredRun(file.key, folder, *found)
+    return run
 
 
 def write_run(
@@ -238,18 +229,22 @@ def write_run(
     """Write a run into an empty folder, and wait until it is on the disk."""
     contents = {METRICS: _metrics_file(run.history), NETWORK: _network_file(run.network)}
     if keep_models:
-        contents[MODELS] = _models_file({"models": run.history.models, **run.history.buffers})
-    file = _RunFile(
-        format=FORMAT,
-        key=key,
-        spec=dict(run.spec),
-        versions=dict(run.versions),
-        diverged=run.history.diverged,
-        files={name: digest(content) for name, content in contents.items()},
-        texts=dict(run.texts),
-    )
-    contents[PROVENANCE] = _json_file(dict(provenance))
-    contents[RUN] = _json_file(file.model_dump())
+        from safetensors.torch import save
+
+        tensors = {"models": run.history.models, **run.history.buffers}
+        contents[MODELS] = save({name: tensor.contiguous() for name, tensor in tensors.items()})
+    document = {
+        "format": FORMAT,
+        "key": key,
+        "spec": dict(run.spec),
+        "versions": dict(run.versions),
+        "diverged": bool(run.history.diverged),
+        "files": {name: digest(content) for name, content in contents.items()},
+        "texts": dict(run.texts),
+    }
+    for name, told in ((PROVENANCE, dict(provenance)), (RUN, document)):
+        text = json.dumps(told, indent=2, sort_keys=True, ensure_ascii=False)
+        contents[name] = f"{text}\n".encode()
     for name, content in contents.items():
         write_synced(folder / name, content)
     sync_folder(folder)
@@ -261,13 +256,8 @@ def digest(content: bytes) -> str:
 
 
 def _network_file(network: "Network") -> bytes:
-    document = {
-        "name": network.name,
-        "agents": network.agents,
-        "edges": network.edges,
-        "poisoned": network.poisoned,
-    }
-    return (json.dumps(document, ensure_ascii=False, separators=(",", ":")) + "\n").encode()
+    told = {field: getattr(network, field) for field in ("name", "agents", "edges", "poisoned")}
+    return (json.dumps(told, ensure_ascii=False, separators=(",", ":")) + "\n").encode()
 
 
 def _metrics_file(history: "History") -> bytes:
@@ -289,16 +279,6 @@ def parquet_bytes(table: "pa.Table") -> bytes:
     return bytes(sink.getvalue())
 
 
-def _models_file(tensors: "Mapping[str, Tensor]") -> bytes:
-    from safetensors.torch import save
-
-    return save({name: tensor.contiguous() for name, tensor in tensors.items()})
-
-
-def _json_file(document: dict[str, Any]) -> bytes:
-    return (json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False) + "\n").encode()
-
-
 def _read(folder: Path, name: str) -> bytes:
     try:
         return (folder / name).read_bytes()
@@ -309,12 +289,10 @@ def _read(folder: Path, name: str) -> bytes:
 
 
 def _read_json(folder: Path, name: str) -> dict[str, Any]:
+    content = _read(folder, name)
     try:
-        document = json.loads(_read(folder, name))
+        document = json.loads(content)
     except ValueError as error:
-        # A BrokenRunError is one too, and says more.
-        if isinstance(error, BezoarError):
-            raise
         raise BrokenRunError(folder, f"{name} is not valid JSON ({error})") from None
     if not isinstance(document, dict):
         raise BrokenRunError(folder, f"{name} is no JSON object")

@@ -3,6 +3,15 @@
 Importing this package does not import torch.
 """
 
+from bezoar.theory._connectivity import (
+    KINDS,
+    MATRIX_OF,
+    Connectivity,
+    connectivity,
+    mixing_gap,
+    perron_vector,
+    virtual_mixing,
+)
 from bezoar.theory._contamination import (
     Contamination,
     LearningErrorOrder,
@@ -16,24 +25,11 @@ from bezoar.theory._contraction import (
     measured_contraction,
 )
 from bezoar.theory._lower_bound import LowerBound, lower_bound_instances
-from bezoar.theory._majority import (
-    Counterexample,
-    MajorityDominance,
-    check_majority_dominance,
-)
-from bezoar.theory._mixing_gap import mixing_gap
+from bezoar.theory._majority import Counterexample, MajorityDominance, check_majority_dominance
 from bezoar.theory._overview import overview
 from bezoar.theory._placement import WorstPlacement, worst_connectivity, worst_contamination
 from bezoar.theory._softmax import SoftmaxInfimum, softmax_infimum, softmax_smoothness
 from bezoar.theory._theorems import Condition, Guarantee, Term, robust_bound, weighted_mean_bound
-from bezoar.theory._virtual import (
-    KINDS,
-    MATRIX_OF,
-    Connectivity,
-    connectivity,
-    perron_vector,
-    virtual_mixing,
-)
 
 __all__ = [
     "KINDS",

@@ -1,4 +1,9 @@
-"""Contamination rates and what they promise (sections "Main Results" and "Lower Bounds")."""
+"""Contamination rates, and the errors that they lead to (before Theorem 2 and Table I; Table II).
+
+>>> from bezoar import networks, theory
+>>> theory.contamination(networks.fan(agents=10))
+Contamination(delta=0.1, delta_max=0.3333333333333333, agent=0)
+"""
 
 from dataclasses import dataclass
 
@@ -14,7 +19,7 @@ class Contamination:
     Attributes:
         delta: the global rate ``δ = 1 − R/W``, before Theorem 2.
         delta_max: the local rate ``δ_max = max_{w regular} (1 − R̄_w/N̄_w)``, before Table I.
-        agent: a regular agent, the lowest, at which the local rate is reached.
+        agent: the lowest regular agent at which the local rate is reached.
     """
 
     delta: float
@@ -23,19 +28,12 @@ class Contamination:
 
 
 def contamination(network: Network) -> Contamination:
-    """The global and the local contamination rate of ``network``.
-
-    ``δ`` is defined before Theorem 2, ``δ_max`` before Table I. Agents' own models count among
-    their inputs.
-    """
+    """The global and the local contamination rate; an agent's own model is one of its inputs."""
     regular = np.asarray(network.regular)
     rates = network.poisoned_inputs[regular] / (network.degrees[regular] + 1)
     worst = int(rates.argmax())
-    return Contamination(
-        delta=len(network.poisoned) / network.agents,
-        delta_max=float(rates[worst]),
-        agent=int(regular[worst]),
-    )
+    delta = len(network.poisoned) / network.agents
+    return Contamination(delta, float(rates[worst]), int(regular[worst]))
 
 
 @dataclass(frozen=True)
@@ -45,7 +43,7 @@ class LearningErrorOrder:
     Attributes:
         aggregator: ``"RAgg"``, the best majority-dominant rule, or ``"WeiMean"``.
         order: the formula.
-        value: the formula's value with ``ξ`` inserted. Only ratios of these mean anything.
+        value: its value. Only ratios of such values have a meaning.
     """
 
     aggregator: str
@@ -63,7 +61,7 @@ def learning_error_orders(
         heterogeneity: ``ξ``.
 
     Returns:
-        The row of the best majority-dominant rule and that of the weighted mean. The weighted
+        The row of the best majority-dominant rule, and that of the weighted mean. The weighted
         mean has the smaller order where ``δ < δ_max``.
     """
     square = heterogeneity**2

@@ -1,20 +1,25 @@
-"""How well a rule approximates a combination of its regular inputs (Definition 1, Table I)."""
+"""How well a rule approximates a combination of its regular inputs (Definition 1, Table I).
+
+>>> from bezoar import theory
+>>> [f"{row.aggregator} {row.order}" for row in theory.contraction_orders(0.1)][:2]
+['trimmed_mean O(δ/(1−2δ))', 'faba O(δ/(1−3δ))']
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf, sqrt
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+from scipy import sparse
 
+from bezoar._arrays import Floats
+from bezoar._checks import non_negative
 from bezoar._errors import BezoarError
 from bezoar.networks import Network
-from bezoar.theory._checks import non_negative
-from bezoar.theory._virtual import MATRIX_OF, virtual_mixing
+from bezoar.theory._connectivity import MATRIX_OF, virtual_mixing
 
-Floats = NDArray[np.float64]
-
-#: Values of differences held at a time when distances over edges are taken.
+#: How many differences between inputs and centres are in memory at a time.
 CHUNK = 1 << 21
 
 
@@ -25,7 +30,7 @@ class ContractionOrder:
     Attributes:
         aggregator: the rule's name.
         order: the formula in ``δ = δ_max``.
-        value: the formula's value; infinite where its denominator is not positive.
+        value: its value; infinite where its denominator is not positive.
         matrix: the kind of virtual mixing matrix, ``"uniform"`` or ``"mixing"``.
     """
 
@@ -33,6 +38,10 @@ class ContractionOrder:
     order: str
     value: float
     matrix: str
+
+
+def _ratio(above: float, below: float) -> float:
+    return above / below if below > 0 else inf
 
 
 _TABLE_1: dict[str, tuple[str, Callable[[float], float]]] = {
@@ -44,15 +53,11 @@ _TABLE_1: dict[str, tuple[str, Callable[[float], float]]] = {
 }
 
 
-def _ratio(above: float, below: float) -> float:
-    return above / below if below > 0 else inf
-
-
 def contraction_orders(delta_max: float) -> tuple[ContractionOrder, ...]:
     """Table I: the orders of the contraction constant ``ρ`` of the paper's rules.
 
-    These are orders: compare them with each other or over ``δ_max``, not with the condition
-    ``ρ < (1−λ)/4``. For that, measure ρ with :func:`measured_contraction`.
+    Compare orders with each other, or over ``δ_max``. Do not compare them with the condition
+    ``ρ < (1−λ)/4``: for that, measure ρ with :func:`measured_contraction`.
 
     Args:
         delta_max: the local contamination rate.
@@ -67,11 +72,11 @@ def contraction_orders(delta_max: float) -> tuple[ContractionOrder, ...]:
 
 @dataclass(frozen=True, eq=False)
 class MeasuredContraction:
-    """What one exchange needed of ``ρ`` for Definition 1 to hold.
+    """The ``ρ`` that Definition 1 needs for one exchange.
 
     Attributes:
         rho: the largest ratio.
-        agent: the regular agent, the lowest, where it was found.
+        agent: the lowest regular agent that has it.
         ratios: ``[..., R]`` the ratio at every regular agent.
     """
 
@@ -95,12 +100,10 @@ def measured_contraction(
 ) -> MeasuredContraction:
     """The ``ρ`` of Definition 1 that one exchange shows.
 
-    The largest over regular agents of ``‖agg_w − ȳ_w‖ / max_{v ∈ R̄_w} ‖y_v − ȳ_w‖`` with
-    ``ȳ_w = Σ_v M_wv y_v``. It bounds the rule's constant from below: another exchange may need
-    more. What rounding explains is taken off the numerator first, so that a rule which returns
-    ``ȳ_w`` up to the last digit is not charged for it. Then 0/0 is 0, since the definition holds
-    with any ρ, and a positive number over 0 is infinite, since it holds with none. Outputs that
-    are not finite give infinity.
+    It is the largest ``‖agg_w − ȳ_w‖ / max_{v ∈ R̄_w} ‖y_v − ȳ_w‖`` over regular agents, with
+    ``ȳ_w = Σ_v M_wv y_v``, and bounds the rule's constant from below. What rounding explains is
+    first taken off the numerator. Then 0/0 is 0, and a positive number over 0 is infinite, as are
+    outputs that are not finite; see docs/theory.md.
 
     Args:
         messages: ``[..., W, D]`` what each agent sent.
@@ -118,41 +121,33 @@ def measured_contraction(
             f"found {sent.shape} and {made.shape}"
         )
     if rounding is None:
-        rounding = 8 * max(_unit(sent), _unit(made))
+        types = (each.dtype if each.dtype.kind == "f" else np.float64 for each in (sent, made))
+        rounding = 8 * max(float(np.finfo(each).eps) for each in types)
     regular = np.asarray(network.regular)
     matrix = virtual_mixing(network, kind, mixing)
     shape = (-1, len(regular), sent.shape[-1])
-    runs = zip(
-        sent[..., regular, :].reshape(shape), made[..., regular, :].reshape(shape), strict=True
-    )
-    # The pattern of M is the closed regular neighbourhoods: no entry of E on an edge is zero.
-    found = [_ratios(matrix, y.astype(np.float64), z.astype(np.float64), rounding) for y, z in runs]
-    ratios = np.stack(found).reshape(*sent.shape[:-2], len(regular))
-    worst = int(ratios.reshape(-1, len(regular)).max(axis=0).argmax())
-    return MeasuredContraction(float(ratios.max()), int(regular[worst]), ratios)
+    runs = zip(*(each[..., regular, :].reshape(shape) for each in (sent, made)), strict=True)
+    found = np.stack([_ratios(matrix, y, z, rounding) for y, z in runs])
+    agent = int(regular[found.max(axis=0).argmax()])
+    ratios = found.reshape(*sent.shape[:-2], len(regular))
+    return MeasuredContraction(float(found.max()), agent, ratios)
 
 
-def _unit(values: NDArray[np.generic]) -> float:
-    """The unit in the last place of one, for integers that of float64."""
-    one = np.ones((), values.dtype if values.dtype.kind == "f" else np.float64)
-    return float(np.spacing(one))
-
-
-def _ratios(matrix, sent: Floats, made: Floats, rounding: float) -> Floats:  # type: ignore[no-untyped-def]
+def _ratios(
+    matrix: sparse.csr_array, messages: ArrayLike, outputs: ArrayLike, rounding: float
+) -> Floats:
     """``[R]`` the ratio at each regular agent of one run."""
+    sent, made = np.asarray(messages, np.float64), np.asarray(outputs, np.float64)
     centres = matrix @ sent
-    entries = matrix.tocoo()
-    spread = np.zeros(len(sent))
-    scale = np.zeros(len(sent))
-    norms = np.linalg.norm(sent, axis=1)
-    np.maximum.at(scale, entries.row, norms[entries.col])
-    step = max(1, CHUNK // max(1, sent.shape[1]))
-    for start in range(0, entries.nnz, step):
-        rows, columns = entries.row[start : start + step], entries.col[start : start + step]
-        distances = np.linalg.norm(sent[columns] - centres[rows], axis=1)
-        np.maximum.at(spread, rows, distances)
-    missed = np.linalg.norm(made - centres, axis=1) - rounding * scale
+    # M is positive at the regular inputs of an agent and nowhere else.
+    inputs, firsts = matrix.indices, matrix.indptr[:-1]
+    agents = np.repeat(np.arange(len(sent)), np.diff(matrix.indptr))
+    pieces = 1 + matrix.nnz * sent.shape[1] // CHUNK
+    parts = zip(np.array_split(inputs, pieces), np.array_split(agents, pieces), strict=True)
+    distances = [np.linalg.norm(sent[v] - centres[w], axis=1) for v, w in parts]
+    spread = np.maximum.reduceat(np.concatenate(distances), firsts)
+    largest = np.maximum.reduceat(np.linalg.norm(sent, axis=1)[inputs], firsts)
+    missed = np.linalg.norm(made - centres, axis=1) - rounding * largest
     missed = np.maximum(missed, 0.0)
-    ratios = np.divide(missed, spread, out=np.zeros_like(missed), where=spread > 0)
-    ratios[(spread == 0) & (missed > 0)] = inf
+    ratios = np.divide(missed, spread, out=np.where(missed > 0, inf, 0.0), where=spread > 0)
     return np.where(np.isfinite(missed), ratios, inf)

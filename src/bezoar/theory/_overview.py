@@ -1,26 +1,28 @@
-"""Everything that the theory says of one network, gathered in a document."""
+"""What the theory says of one network, gathered in a document.
 
-from collections.abc import Collection, Sequence
+>>> from bezoar import networks, theory
+>>> found = theory.overview(networks.two_castle())
+>>> found["delta"], round(found["delta_max"], 4), found["connectivity"]["uniform"]["components"]
+(0.1, 0.1111, 1)
+"""
+
+from collections.abc import Collection
 from dataclasses import asdict
 from math import inf
 from typing import Any
 
 from bezoar.networks import Network
+from bezoar.theory._connectivity import KINDS, connectivity, mixing_gap
 from bezoar.theory._contamination import contamination, learning_error_orders
 from bezoar.theory._contraction import contraction_orders
-from bezoar.theory._mixing_gap import mixing_gap
 from bezoar.theory._placement import worst_connectivity, worst_contamination
-from bezoar.theory._virtual import KINDS, connectivity
 
 #: Matrix entries to look at in search of the worst placement: a second or two.
 EFFORT = 4_000_000
 
 
 def overview(
-    network: Network,
-    mixing: str = "metropolis",
-    rules: Collection[str] = (),
-    effort: int = EFFORT,
+    network: Network, mixing: str = "metropolis", rules: Collection[str] = (), effort: int = EFFORT
 ) -> dict[str, Any]:
     """What the theory says of a network: rates, conditions, orders, and a verdict in a sentence.
 
@@ -37,8 +39,9 @@ def overview(
     """
     rates = contamination(network)
     connected = {kind: connectivity(network, kind, mixing) for kind in KINDS}
+    # What Theorem 1 leaves for ρ: nothing where λ ≥ 1.
+    room = {kind: max(0.0, (1 - found.lam) / 4) for kind, found in connected.items()}
     gap = mixing_gap(network, mixing)
-    now = [rates.delta_max, *(connected[kind].lam for kind in KINDS)]
     report: dict[str, Any] = {
         "network": network.name,
         "agents": network.agents,
@@ -54,51 +57,34 @@ def overview(
                 "beta": found.beta,
                 "components": found.components,
                 "lambda_below_one": found.lam < 1,
-                "room_for_rho": _room(found.lam),
+                "room_for_rho": room[kind],
             }
             for kind, found in connected.items()
         },
         "weighted_mean": {
             "lambda_prime": gap,
             "lambda_prime_below_one": gap < 1,
-            "iterations_over_smoothness_squared": _iterations(gap),
+            "iterations_over_smoothness_squared": (
+                max(24 * (gap / (1 - gap)) ** 2, 1.0) if gap < 1 else inf
+            ),
         },
         "table_1": [
-            asdict(row) | {"room": _room(connected[row.matrix].lam)}
+            asdict(row) | {"room": room[row.matrix]}
             for row in contraction_orders(rates.delta_max)
             if not rules or row.aggregator in rules
         ],
         "table_2": [asdict(row) for row in learning_error_orders(rates)],
-        "worst_placement": _worst(network, mixing, effort, now),
+        "worst_placement": [],
     }
+    # If nobody is poisoned, tell of the worst place for one agent.
+    if count := min(max(1, len(network.poisoned)), network.agents - 1):
+        kinds = (worst_connectivity(network, count, kind, mixing, effort) for kind in KINDS)
+        now = (rates.delta_max, *(found.lam for found in connected.values()))
+        report["worst_placement"] = [
+            {**asdict(worst), "gap": worst.gap, "now": value, "agents": count}
+            for worst, value in zip((worst_contamination(network, count), *kinds), now, strict=True)
+        ]
     return report | {"verdict": _verdict(report)}
-
-
-def _worst(
-    network: Network, mixing: str, effort: int, now: Sequence[float]
-) -> list[dict[str, Any]]:
-    """The worst placements of as many poisoned agents as there are, or of one, beside ``now``."""
-    count = min(max(1, len(network.poisoned)), network.agents - 1)
-    if not count:
-        return []
-    worst = [
-        worst_contamination(network, count),
-        *(worst_connectivity(network, count, kind, mixing, effort) for kind in KINDS),
-    ]
-    return [
-        {**asdict(found), "gap": found.gap, "now": value, "agents": count}
-        for found, value in zip(worst, now, strict=True)
-    ]
-
-
-def _room(lam: float) -> float:
-    """What Theorem 1 leaves for ``ρ``: ``(1−λ)/4``, nothing where ``λ ≥ 1``."""
-    return max(0.0, (1 - lam) / 4)
-
-
-def _iterations(gap: float) -> float:
-    """The least ``K/L²`` of Theorem 2."""
-    return max(24 * (gap / (1 - gap)) ** 2, 1.0) if gap < 1 else inf
 
 
 def _verdict(report: dict[str, Any]) -> str:
@@ -110,22 +96,18 @@ def _verdict(report: dict[str, Any]) -> str:
             "vanishes as K grows, on any connected network."
         )
     connected = report["connectivity"].values()
-    fitting = [kind for kind, found in report["connectivity"].items() if found["lambda_below_one"]]
-    if not fitting:
+    if any(found["lambda_below_one"] for found in connected):
+        room = max(found["room_for_rho"] for found in connected)
+        guarantee = f"robust rules are covered only while their ρ stays below {room:.3g}"
+    else:
         pieces = max(found["components"] for found in connected)
         reason = f"the regular agents fall into {pieces} pieces" if pieces > 1 else "λ ≥ 1"
         guarantee = f"robust rules have no guarantee here ({reason})"
-    else:
-        guarantee = (
-            f"robust rules are covered only while their ρ stays below "
-            f"{max(found['room_for_rho'] for found in connected):.3g}"
-        )
     if delta_max > delta * (1 + 1e-12):
-        times = f"{(delta_max / delta) ** 2:.3g}"
         return (
             f"With very different local data (A = Θ(ξ)) the weighted mean has the smaller error, "
-            f"of order δ²ξ² against δ_max²ξ², {times} times less than the best majority-dominant "
-            f"rule, and {guarantee}."
+            f"of order δ²ξ² against δ_max²ξ², {(delta_max / delta) ** 2:.3g} times less than the "
+            f"best majority-dominant rule, and {guarantee}."
         )
     if delta > delta_max * (1 + 1e-12):
         times = f"{(delta / delta_max) ** 2:.3g} times" if delta_max else "beyond all measure"

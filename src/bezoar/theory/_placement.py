@@ -1,20 +1,26 @@
-"""Nobody knows in advance who is poisoned: the worst places for a number of poisoned agents."""
+"""Nobody knows in advance who is poisoned: the worst places for a number of poisoned agents.
 
-from collections.abc import Iterable, Iterator
+>>> from bezoar import networks, theory
+>>> worst = theory.worst_contamination(networks.star(agents=5), poisoned=1)
+>>> worst.poisoned, worst.value, worst.exact
+((0,), 0.5, True)
+"""
+
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import combinations, islice
 from math import comb
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy import sparse
 
+from bezoar._arrays import Floats, Ints
+from bezoar._checks import whole
 from bezoar._options import choose
 from bezoar.networks import Network
-from bezoar.theory._checks import whole
-from bezoar.theory._virtual import KINDS, placements
+from bezoar.theory._connectivity import KINDS, placements
 
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
+Placement = tuple[int, ...]
 
 #: Values nearer than this are a tie, which the first placement found wins.
 _TIE = 1e-12
@@ -36,7 +42,7 @@ class WorstPlacement:
     """
 
     quantity: str
-    poisoned: tuple[int, ...]
+    poisoned: Placement
     value: float
     bound: float
     exact: bool
@@ -48,22 +54,19 @@ class WorstPlacement:
 
 
 def worst_contamination(network: Network, poisoned: int) -> WorstPlacement:
-    """The placement of ``poisoned`` agents with the largest ``δ_max``, exactly, in any network.
+    """The placement with the largest ``δ_max``, exactly, in any network.
 
-    ``max_w min(P, N_w)/(N_w+1)``. Whatever the placement, a regular agent ``w`` has at most
-    ``min(P, N_w)`` poisoned inputs of ``N_w+1``. The agent where the maximum is reached can have
-    that many: poison as many of its neighbours, and if ``P > N_w`` the ``P − N_w`` others among
-    the ``W − 1 − N_w`` agents it does not hear, which are enough since ``P ≤ W − 1``.
+    It is ``max_w min(P, N_w)/(N_w+1)``; docs/theory.md says why.
 
     Args:
         network: the network; who is poisoned in it plays no part.
-        poisoned: the number of poisoned agents, fewer than all.
+        poisoned: the number ``P`` of poisoned agents, fewer than all.
     """
     count = whole("poisoned", poisoned, 0, network.agents - 1)
     rates = np.minimum(count, network.degrees) / (network.degrees + 1)
     agent = int(rates.argmax())
     value = float(rates[agent])
-    placement = _around(network, agent, network.neighbours(agent), count)
+    placement = _around(agent, network.adjacency, count)
     return WorstPlacement("delta_max", placement, value, value, exact=True)
 
 
@@ -74,30 +77,15 @@ def worst_connectivity(
     mixing: str = "metropolis",
     effort: int = 10_000_000,
 ) -> WorstPlacement:
-    """The placement of ``poisoned`` agents with the largest ``λ`` (Theorem 1).
+    """The placement with the largest ``λ`` (Theorem 1).
 
-    ``mixing``: exact in any network. ``p = 1/R``, so row ``w`` of ``|M − 1pᵀ|`` depends on who is
-    poisoned among the neighbours ``N_w`` alone. Both vectors sum to one, so the row's sum is
-    ``2(1 − o_w)`` with the overlap ``o_w = Σ_{v∈R̄_w} min(M_wv, 1/R)``. Poisoning ``v`` takes
-    ``min(E_wv, 1/R)`` from the overlap and gives the diagonal's part at most as much, so as many
-    neighbours as possible, ``t = min(P, N_w)``, are poisoned. For a set ``T`` of them the overlap
-    falls by ``Σ_T min(E_wv, 1/R) − min(E_ww + Σ_T E_wv, 1/R)`` plus a constant, which is largest
-    for the ``t`` heaviest neighbours: if one of them weighs ``1/R`` or more it is ``Σ_T min(E_wv,
-    1/R) − 1/R ≥ 0``, the most any ``T`` can have on the right; otherwise ``max(−E_ww, Σ_T E_wv −
-    1/R)``, again the most. The best over all ``w`` is the answer; who else is poisoned does not
-    matter.
-
-    ``uniform``: ``p`` depends on the whole network. All placements are tried if that fits
-    ``effort``. Otherwise placements around promising agents are tried and improved by swaps
-    (from a fixed seed) until ``effort`` is spent, and ``bound`` holds for all placements: with
-    ``H = max_u min(N̄_u, R)`` a component ``C`` has ``Σ_{u∈C} R̄_u ≤ |C|H``, so ``p_v ≥ R̄_v/(RH)``,
-    and ``R̄_v ≥ b_v = max(N̄_v − P, 2)`` for a regular neighbour ``v`` of ``w``. None of these
-    bounds exceeds ``1/R̄_w``, so ``o_w ≥ (h + the h−1 smallest b_v)/(RH)`` for ``h = R̄_w``, least
-    where ``h`` is least. An agent alone has ``p_w = 1/R``, hence ``2(1 − 1/R)``.
+    For ``"mixing"`` it is exact in any network. For ``"uniform"`` all placements are tried if
+    ``effort`` allows it. Otherwise some are tried, and ``bound`` says how much worse another one
+    could be. The arguments are in docs/theory.md.
 
     Args:
         network: the network; who is poisoned in it plays no part.
-        poisoned: the number of poisoned agents, fewer than all.
+        poisoned: the number ``P`` of poisoned agents, fewer than all.
         kind: the virtual mixing matrix, ``"uniform"`` or ``"mixing"``.
         mixing: for ``"mixing"``, the matrix ``E``.
         effort: how many matrix entries (agents and links, over all placements tried) to look at;
@@ -110,8 +98,7 @@ def worst_connectivity(
         return _worst_mixing(network, count, mixing)
     entries = network.agents + network.adjacency.nnz
     if comb(network.agents, count) * entries <= effort:
-        tried = combinations(range(network.agents), count)
-        placement, value = _worst_of(network, tried)
+        placement, value = _worst_of(network, combinations(range(network.agents), count))
         return WorstPlacement("lambda uniform", placement, value, value, exact=True)
     bounds = _row_bounds(network, count)
     placement, value = _search(network, count, bounds, max(2, effort // entries))
@@ -120,30 +107,33 @@ def worst_connectivity(
     return WorstPlacement("lambda uniform", placement, value, max(bound, value), exact)
 
 
-def _around(network: Network, agent: int, neighbours: Iterable[int], count: int) -> tuple[int, ...]:
-    """``count`` agents but ``agent``: its neighbours in the given order, then the lowest."""
-    first = list(neighbours)[:count]
-    taken = {agent, *first}
-    rest = (other for other in range(network.agents) if other not in taken)
-    return tuple(sorted([*first, *islice(rest, count - len(first))]))
+def _around(agent: int, weights: sparse.csr_array, count: int) -> Placement:
+    """``count`` agents but ``agent``: its neighbours, the heaviest first, then the lowest."""
+    order = np.argsort(-weights[[agent]].toarray()[0], kind="stable")
+    return tuple(sorted(order[order != agent][:count].tolist()))
+
+
+def _ranks(weights: sparse.csr_array) -> tuple[Ints, Ints]:
+    """The row of each entry, and its place in the row when the heaviest comes first."""
+    rows = np.repeat(np.arange(weights.shape[0]), np.diff(weights.indptr))
+    ranks = np.empty(len(rows), dtype=np.int64)
+    ranks[np.lexsort((-weights.data, rows))] = np.arange(len(rows)) - weights.indptr[rows]
+    return rows, ranks
 
 
 def _worst_mixing(network: Network, count: int, mixing: str) -> WorstPlacement:
-    matrix = network.mixing(mixing)
+    links = network.mixing(mixing)
+    own = links.diagonal()
+    links.setdiag(0.0)
     share = 1.0 / (network.agents - count)
-    best, worst = -1.0, (0, np.empty(0, dtype=np.int64))
-    for agent in range(network.agents):
-        start, stop = matrix.indptr[agent : agent + 2]
-        columns, weights = matrix.indices[start:stop], matrix.data[start:stop]
-        own, others = columns == agent, columns != agent
-        order = np.argsort(-weights[others], kind="stable")
-        neighbours, descending = columns[others][order], weights[others][order]
-        diagonal = weights[own].sum() + descending[:count].sum()
-        overlap = np.minimum(descending[count:], share).sum() + min(diagonal, share)
-        if 2 * (1 - overlap) > best + _TIE:
-            best, worst = 2 * (1 - overlap), (agent, neighbours)
-    value = max(0.0, float(best))
-    placement = _around(network, worst[0], (int(v) for v in worst[1]), count)
+    rows, ranks = _ranks(links)
+    poisoned = ranks < count
+    moved = np.bincount(rows, weights=np.where(poisoned, links.data, 0.0))
+    kept = np.bincount(rows, weights=np.where(poisoned, 0.0, np.minimum(links.data, share)))
+    sums = 2 * (1 - kept - np.minimum(own + moved, share))
+    agent = _first_of_largest(sums)
+    value = max(0.0, float(sums[agent]))
+    placement = _around(agent, links, count)
     return WorstPlacement("lambda mixing", placement, value, value, exact=True)
 
 
@@ -151,37 +141,30 @@ def _row_bounds(network: Network, count: int) -> Floats:
     """``[W]`` for each agent, were it regular, a bound on its row sum over all placements."""
     regular = network.agents - count
     inputs = network.degrees + 1
-    widest = int(np.minimum(inputs, regular).max())
-    least = np.maximum(inputs - count, 2)
-    bounds = np.empty(network.agents)
-    indptr, indices = network.adjacency.indptr, network.adjacency.indices
-    for agent in range(network.agents):
-        left = int(inputs[agent]) - min(count, int(network.degrees[agent]))
-        if left == 1:
-            bounds[agent] = 2 * (1 - 1 / regular)
-            continue
-        others = least[indices[indptr[agent] : indptr[agent + 1]]]
-        smallest = np.partition(others, left - 2)[: left - 1].sum()
-        bounds[agent] = 2 * (1 - (left + smallest) / (regular * widest))
+    widest = np.minimum(inputs, regular).max()
+    left = inputs - np.minimum(count, network.degrees)
+    least = network.adjacency.copy()
+    least.data = -np.maximum(inputs[least.indices] - count, 2)
+    rows, ranks = _ranks(least)
+    chosen = np.where(ranks < left[rows] - 1, -least.data, 0)
+    smallest = np.bincount(rows, weights=chosen, minlength=network.agents)
+    overlaps = np.where(left == 1, widest, left + smallest) / (regular * widest)
+    bounds: Floats = 2 * (1 - overlaps)
     return bounds.clip(min=0.0)
 
 
 def _search(
     network: Network, count: int, bounds: Floats, evaluations: int
-) -> tuple[tuple[int, ...], float]:
-    """A bad placement: around promising agents first, then by swaps."""
+) -> tuple[Placement, float]:
+    """A bad placement: around promising agents first, then by swaps from a fixed seed."""
     first = np.argsort(-bounds, kind="stable")[: max(1, evaluations // 2)]
-    degrees = network.degrees
-    around = (
-        _around(network, agent, sorted(network.neighbours(agent), key=lambda v: -degrees[v]), count)
-        for agent in first.tolist()
-    )
-    placement, value = _worst_of(network, around)
+    weights = network.adjacency.copy()
+    weights.data = network.degrees[weights.indices]
+    placement, value = _worst_of(network, (_around(agent, weights, count) for agent in first))
     rng = np.random.default_rng(0)
-    left = evaluations - len(first)
-    width = max(1, min(32, left))
-    while left > 0 and count > 0:
-        swapped = [_swap(rng, placement, network.agents) for _ in range(min(width, left))]
+    left = evaluations - len(first) if count else 0
+    while left > 0:
+        swapped = [_swap(rng, placement, network.agents) for _ in range(min(32, left))]
         left -= len(swapped)
         candidate, found = _worst_of(network, swapped)
         if found > value + _TIE:
@@ -189,32 +172,31 @@ def _search(
     return placement, value
 
 
-def _swap(rng: np.random.Generator, placement: tuple[int, ...], agents: int) -> tuple[int, ...]:
+def _swap(rng: np.random.Generator, placement: Placement, agents: int) -> Placement:
     """One poisoned agent of a placement exchanged for a regular one."""
-    chosen = set(placement)
-    chosen.remove(int(rng.choice(placement)))
+    kept = set(placement) - {int(rng.choice(placement))}
     while True:
         other = int(rng.integers(agents))
         if other not in placement:
-            return tuple(sorted({*chosen, other}))
+            return tuple(sorted({*kept, other}))
 
 
-def _worst_of(network: Network, tried: Iterable[tuple[int, ...]]) -> tuple[tuple[int, ...], float]:
+def _worst_of(network: Network, tried: Iterable[Placement]) -> tuple[Placement, float]:
     """The placement with the largest ``λ`` of the uniform matrix, of ties the first."""
-    best: tuple[int, ...] = ()
+    best: Placement = ()
     value = -1.0
-    for some in _chunks(iter(tried), network):
+    rest = iter(tried)
+    size = max(1, _CHUNK // (network.agents + network.adjacency.nnz))
+    while some := list(islice(rest, size)):
         regular = np.ones((len(some), network.agents), dtype=np.bool_)
-        rows = np.repeat(np.arange(len(some)), [len(placement) for placement in some])
-        regular[rows, np.array(some, dtype=np.int64).ravel()] = False
-        lams = placements(network, regular, "uniform").spread()[0]
-        highest = int(np.argmax(lams >= lams.max() - _TIE))
+        np.put_along_axis(regular, np.array(some, dtype=np.int64), False, axis=1)
+        lams = placements(network, regular, "uniform").lam
+        highest = _first_of_largest(lams)
         if lams[highest] > value + _TIE:
             best, value = some[highest], float(lams[highest])
     return best, value
 
 
-def _chunks(tried: Iterator[tuple[int, ...]], network: Network) -> Iterator[list[tuple[int, ...]]]:
-    size = max(1, _CHUNK // (network.agents + network.adjacency.nnz))
-    while some := list(islice(tried, size)):
-        yield some
+def _first_of_largest(values: Floats) -> int:
+    """The first place with the largest value, up to a tie."""
+    return int(np.argmax(values >= values.max() - _TIE))

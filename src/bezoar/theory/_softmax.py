@@ -1,4 +1,11 @@
-"""Constants of softmax regression on given data: smoothness L and infimum f* (Assumptions 1, 2)."""
+"""Constants of softmax regression on given data: smoothness L and infimum f* (Assumptions 1, 2).
+
+>>> from bezoar import theory
+>>> theory.softmax_smoothness([[[1.0, 1.0]], [[3.0, 1.0]]])
+5.0
+>>> theory.softmax_infimum([[1.0]] * 4, [0, 0, 1, 1]).certificate
+'dual'
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -8,41 +15,30 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize
 from scipy.special import entr, log_softmax
 
+from bezoar._arrays import Floats
+from bezoar._checks import non_negative, whole
 from bezoar._errors import BezoarError
-from bezoar.theory._checks import non_negative, whole
-
-Floats = NDArray[np.float64]
 
 
 def softmax_smoothness(features: Iterable[ArrayLike], decay: float = 0.0) -> float:
-    """The constant ``L`` of Assumption 2 for softmax regression.
+    """The constant ``L = max_w ½ λ_max((1/n_w) Σ_i x_i x_iᵀ) + decay`` of Assumption 2.
 
-    An agent's cost is the mean cross-entropy over its samples plus ``(decay/2)‖Θ‖²``. Its Hessian
-    is ``(1/n) Σ_i (diag(p_i) − p_i p_iᵀ) ⊗ x_i x_iᵀ + decay·I`` with the predicted probabilities
-    ``p_i``; labels play no part. Since ``diag(p) − ppᵀ ⪯ ½I``, with equality in the direction
-    ``(1, −1, 0, …)/√2`` at ``p = (½, ½, 0, …)``,
-
-        L = max_w ½ λ_max((1/n_w) Σ_i x_i x_iᵀ) + decay.
-
-    The eigenvalue is computed exactly, to rounding. The factor ½ is the best uniform one: it is
-    reached at ``Θ = 0`` with two classes, and with more classes in the limit of models that are
-    undecided between two of them, which exist when the features have a constant column (a bias).
+    An agent's cost is the mean cross-entropy over its samples plus ``(decay/2)‖Θ‖²``. Labels play
+    no part, and no smaller factor than ½ holds for all models; see docs/theory.md.
 
     Args:
         features: for each agent its samples ``[n_w, F]``, the constant column included.
         decay: the weight decay.
     """
     non_negative("decay", decay)
-    largest = [_largest_eigenvalue(_matrix("features", samples)) for samples in features]
+    largest = []
+    for x in map(_samples, features):
+        # XᵀX and XXᵀ have the same largest eigenvalue: take the smaller matrix.
+        gram = x.T @ x if x.shape[0] >= x.shape[1] else x @ x.T
+        largest.append(float(np.linalg.eigvalsh(gram)[-1]) / len(x))
     if not largest:
         raise BezoarError("features: expected the samples of at least one agent, found none")
     return 0.5 * max(largest) + decay
-
-
-def _largest_eigenvalue(samples: Floats) -> float:
-    """``λ_max((1/n) XᵀX)``, from the smaller of the two Gram matrices."""
-    gram = samples.T @ samples if samples.shape[0] >= samples.shape[1] else samples @ samples.T
-    return float(np.linalg.eigvalsh(gram)[-1]) / len(samples)
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,14 +77,7 @@ def softmax_infimum(
 
     The cost is ``Σ_i w_i (−log softmax(Θx_i)_{b_i}) + (decay/2)‖Θ‖²`` with weights that sum to
     one. For the regular agents' cost ``f = (1/R) Σ_w f_w`` stack their samples and give each
-    sample of agent ``w`` the weight ``1/(R n_w)``.
-
-    Without decay the infimum need not be attained (separable data push Θ to infinity), and a small
-    gradient alone certifies nothing. The lower bound is then the dual: every ``q_i`` in the simplex
-    with ``Σ_i w_i (q_i − e_{b_i}) x_iᵀ = 0`` gives ``f* ≥ Σ_i w_i H(q_i)``, ``H`` the entropy. The
-    model's own predictions are corrected by least squares to satisfy the equation; where that
-    makes a probability negative, nothing better than the trivial bound 0 is claimed. With decay the
-    cost is strongly convex and ``f* ≥ value − ‖gradient‖²/(2·decay)``.
+    sample of agent ``w`` the weight ``1/(R n_w)``. The lower bounds are derived in docs/theory.md.
 
     Args:
         features: ``[n, F]``, the constant column included.
@@ -99,9 +88,12 @@ def softmax_infimum(
         iterations: the most L-BFGS iterations.
         tolerance: stop when no entry of the gradient is larger.
     """
-    x = _matrix("features", features)
+    x = _samples(features)
     b, count = _labels(labels, len(x), classes)
-    w = _weights(weights, len(x))
+    w: Floats = np.ones(len(x)) if weights is None else np.asarray(weights, dtype=np.float64)
+    if w.shape != (len(x),) or not (np.isfinite(w) & (w > 0)).all():
+        raise BezoarError(f"weights: expected {len(x)} positive numbers, found {w.shape}")
+    w = w / w.sum()
     non_negative("decay", decay)
     whole("iterations", iterations, 1)
     rows = np.arange(len(x))
@@ -115,24 +107,19 @@ def softmax_infimum(
         gradient = (wrong * w[:, None]).T @ x + decay * theta
         return float(value), gradient.ravel()
 
-    options = {
-        "maxiter": iterations, "maxfun": 4 * iterations, "gtol": tolerance, "ftol": 0.0,
-        "maxcor": 20,
-    }  # fmt: skip
-    found = minimize(
-        cost, np.zeros(count * x.shape[1]), jac=True, method="L-BFGS-B", options=options
-    )
+    limits = {"maxiter": iterations, "maxfun": 4 * iterations, "gtol": tolerance, "ftol": 0.0}
+    zeros = np.zeros(count * x.shape[1])
+    found = minimize(cost, zeros, jac=True, method="L-BFGS-B", options=limits | {"maxcor": 20})
     value, gradient = cost(found.x)
     norm = float(np.linalg.norm(gradient))
     model = found.x.reshape(count, -1)
-    lower, certificate = 0.0, "trivial"
     if decay > 0:
-        candidate, reason = value - norm**2 / (2 * decay), "strong convexity"
+        lower, certificate = value - norm**2 / (2 * decay), "strong convexity"
     else:
-        candidate, reason = _dual(x, w, model, gradient.reshape(count, -1)), "dual"
-    if candidate > 0:
-        lower, certificate = min(candidate, value), reason
-    return SoftmaxInfimum(value, lower, certificate, model, norm, int(found.nit))
+        lower, certificate = _dual(x, w, model, gradient.reshape(count, -1)), "dual"
+    if lower <= 0:
+        lower, certificate = 0.0, "trivial"
+    return SoftmaxInfimum(value, min(lower, value), certificate, model, norm, int(found.nit))
 
 
 def _dual(x: Floats, w: Floats, model: Floats, gradient: Floats) -> float:
@@ -145,13 +132,14 @@ def _dual(x: Floats, w: Floats, model: Floats, gradient: Floats) -> float:
     return float(w @ entr(predicted).sum(axis=1))
 
 
-def _matrix(field: str, found: ArrayLike) -> Floats:
-    matrix = np.asarray(found, dtype=np.float64)
-    if matrix.ndim != 2 or 0 in matrix.shape or not np.isfinite(matrix).all():
+def _samples(found: ArrayLike) -> Floats:
+    samples = np.asarray(found, dtype=np.float64)
+    if samples.ndim != 2 or 0 in samples.shape or not np.isfinite(samples).all():
         raise BezoarError(
-            f"{field}: expected finite samples [n, F], at least one, found the shape {matrix.shape}"
+            f"features: expected finite samples [n, F], at least one, found the shape "
+            f"{samples.shape}"
         )
-    return matrix
+    return samples
 
 
 def _labels(found: ArrayLike, samples: int, classes: int | None) -> tuple[NDArray[np.intp], int]:
@@ -160,17 +148,8 @@ def _labels(found: ArrayLike, samples: int, classes: int | None) -> tuple[NDArra
         raise BezoarError(
             f"labels: expected {samples} integers, found {labels.dtype} of shape {labels.shape}"
         )
-    count = int(labels.max()) + 1 if classes is None else whole("classes", classes, 1)
-    if labels.min() < 0 or labels.max() >= count:
-        raise BezoarError(
-            f"labels: expected 0 … {count - 1}, found {labels.min()} … {labels.max()}"
-        )
+    low, high = int(labels.min()), int(labels.max())
+    count = high + 1 if classes is None else whole("classes", classes, 1)
+    if low < 0 or high >= count:
+        raise BezoarError(f"labels: expected 0 … {count - 1}, found {low} … {high}")
     return labels.astype(np.intp), count
-
-
-def _weights(found: ArrayLike | None, samples: int) -> Floats:
-    weights: Floats = np.ones(samples) if found is None else np.asarray(found, dtype=np.float64)
-    if weights.shape != (samples,) or not (np.isfinite(weights) & (weights > 0)).all():
-        raise BezoarError(f"weights: expected {samples} positive numbers, found {weights.shape}")
-    scaled: Floats = weights / weights.sum()
-    return scaled

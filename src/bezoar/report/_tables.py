@@ -1,22 +1,17 @@
-"""Tables of finished runs: what they differ in, and what became of them. Needs no torch."""
+"""Tables of runs: the fields in which they differ, and their last measurements. Needs no torch."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from math import nan
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bezoar._numbers import count, duration, number
-from bezoar.experiments import CHOICES, FORMAL, RunSpec, StoredRun, field_text, spec_of
-from bezoar.report._page import Page, Table
+from bezoar.experiments import CHOICES, FORMAL, Failure, RunSpec, StoredRun, field_text, spec_of
+from bezoar.report._page import Curve, Page, Panel, Table, thinned
+from bezoar.report._style import legend
 
-if TYPE_CHECKING:
-    from bezoar.experiments import Failure
-
-#: Values of a field that become columns of the table of results at the most, and its rows.
+#: The most columns and rows of the table of results.
 COLUMNS, ROWS = 6, 60
-
-#: Digits of a key in a table.
-SHORT = 8
 
 
 def last_values(run: StoredRun) -> dict[str, float]:
@@ -29,13 +24,26 @@ def run_document(run: StoredRun) -> dict[str, Any]:
     return {"key": run.key, "spec": run.spec, "diverged": run.diverged, "final": last_values(run)}
 
 
+def data_note(dataset: object, note: str) -> str:
+    """What a reader must know about the data, as a sentence; empty if there is nothing."""
+    return f"Data: {dataset}, {note}." if note else ""
+
+
+def data_notes(runs: Iterable[StoredRun]) -> list[str]:
+    """The notes about the data of finished runs, each once."""
+    notes = (data_note(spec_of(run).dataset, run.provenance.get("data_note", "")) for run in runs)
+    return list(dict.fromkeys(filter(None, notes)))
+
+
 def runs_page(title: str, runs: Sequence[StoredRun]) -> Page:
-    """A table of the fields in which runs differ, and in words those they have in common."""
+    """A table of the fields in which runs differ; the caption has the fields they share."""
+    if not runs:
+        return Page(name="runs", title=title)
     first = ("network", "partition", "attack", "poisoned", "aggregator", "seed")
     found = _fields([spec_of(run) for run in runs], first)
     shared = {field: texts[0] for field, texts in found.items() if len(set(texts)) == 1}
     columns = {
-        "key": [run.key[:SHORT] for run in runs],
+        "key": [run.key[:8] for run in runs],
         **{field: texts for field, texts in found.items() if field not in shared},
         "accuracy": [number(last_values(run).get("accuracy", nan)) for run in runs],
         "age": [_age(run.provenance.get("ended")) for run in runs],
@@ -43,11 +51,9 @@ def runs_page(title: str, runs: Sequence[StoredRun]) -> Page:
     if any(run.diverged for run in runs):
         columns["diverged"] = ["yes" if run.diverged else "" for run in runs]
     common = ", ".join(f"{field} {text}" for field, text in shared.items())
-    if not runs:
-        return Page(name="runs", title=title)
-    caption = f"{'All with' if len(runs) > 1 else 'With'} {common}."
+    caption = [f"{'All with' if len(runs) > 1 else 'With'} {common}.", *data_notes(runs)]
     table = Table.of("", columns, zip(*columns.values(), strict=True))
-    return Page(name="runs", title=title, caption=caption, tables=(table,))
+    return Page(name="runs", title=title, caption="\n".join(caption), tables=(table,))
 
 
 def run_page(run: StoredRun) -> Page:
@@ -56,16 +62,17 @@ def run_page(run: StoredRun) -> Page:
     after = f"After {spec.iterations} iterations" + (", diverged" if run.diverged else "")
     fields = ((field, field_text(spec, field)) for field in RunSpec.model_fields)
     values = ((name, number(value)) for name, value in last_values(run).items())
-    origin = ((name, str(value)) for name, value in flat(run.provenance).items())
+    origin = flat(run.provenance)
+    origin.pop("data_note", None)  # the caption has it
     tables = (
         Table.of("", ("field", "value"), fields),
         Table.of(after, ("metric", "value"), values),
-        Table.of("Where and when", ("what", "found"), origin),
+        Table.of("Where and when", ("what", "found"), ((k, str(v)) for k, v in origin.items())),
     )
-    return Page(name="run", title=run.key, tables=tables)
+    return Page(name="run", title=run.key, caption="".join(data_notes([run])), tables=tables)
 
 
-def results_table(runs: "Sequence[StoredRun | Failure]", title: str, metric: str) -> Table:
+def results_table(runs: Sequence[StoredRun | Failure], title: str, metric: str) -> Table:
     """The last values of a metric by the fields in which runs differ; one makes the columns."""
     first = ("aggregator", "network", "partition", "attack", "poisoned")
     specs = [spec_of(run) if isinstance(run, StoredRun) else run.spec for run in runs]
@@ -75,8 +82,11 @@ def results_table(runs: "Sequence[StoredRun | Failure]", title: str, metric: str
     down = [field for field in varying if field != across] or ["aggregator"]
     cells: dict[tuple[str, ...], dict[str, str]] = {}
     for place, run in enumerate(runs):
+        text = "failed"
+        if isinstance(run, StoredRun):
+            text = number(last_values(run).get(metric, nan)) + " diverged" * run.diverged
         row = tuple(found[field][place] for field in down)
-        cells.setdefault(row, {})[found[across][place] if across else metric] = _cell(run, metric)
+        cells.setdefault(row, {})[found[across][place] if across else metric] = text
     columns = list(dict.fromkeys(column for row in cells.values() for column in row))
     heads = columns if not across or across in CHOICES else [f"{across} {c}" for c in columns]
     rows = [(*row, *(cells[row].get(c, "–") for c in columns)) for row in _in_order(cells)]
@@ -110,13 +120,6 @@ def _in_order(rows: Iterable[tuple[str, ...]]) -> list[tuple[str, ...]]:
     return sorted(found, key=lambda row: [p.index(t) for p, t in zip(places, row, strict=True)])
 
 
-def _cell(run: "StoredRun | Failure", metric: str) -> str:
-    if not isinstance(run, StoredRun):
-        return "failed"
-    value = number(last_values(run).get(metric, nan))
-    return f"{value} diverged" if run.diverged else value
-
-
 def flat(document: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     """A nested document as one level with dotted names."""
     found: dict[str, Any] = {}
@@ -132,3 +135,52 @@ def _age(ended: Any) -> str:
         return duration((datetime.now(UTC) - datetime.fromisoformat(ended)).total_seconds())
     except (TypeError, ValueError):
         return "–"
+
+
+def ends_table(title: str, panels: Sequence[Panel], metrics: Sequence[str]) -> Table:
+    """The last values of curves: a row for each rule, or for each panel if those are more."""
+    shown = legend(panels)
+    ends = [{curve.name: _end(curve, metrics) for curve in panel.curves} for panel in panels]
+    rows = [(look.label, *(end.get(name, "–") for end in ends)) for name, look in shown.items()]
+    columns = ("rule", *(panel.title for panel in panels))
+    if len(panels) > len(shown):
+        columns, *rows = zip(columns, *rows, strict=True)
+        columns = ("", *columns[1:])
+    return Table.of(title, columns, rows)
+
+
+def _end(curve: Curve, metrics: Sequence[str]) -> str:
+    """The last mean over the seeds; for a single metric, also the smallest and largest value."""
+    if curve.diverged:
+        return "diverged"
+    if not set(metrics) <= set(curve.metrics):
+        return "–"
+    text = " / ".join(number(float(curve.mean(metric)[-1])) for metric in metrics)
+    if len(metrics) > 1 or len(curve.runs) == 1:
+        return text
+    low, high = (number(float(limit[-1])) for limit in curve.limits(metrics[0]))
+    return f"{text} ({low}…{high})"
+
+
+def panel_page(title: str, panel: Panel, caption: str) -> Page:
+    """The last measurements of every curve; of a single curve, some earlier ones too."""
+    from bezoar.training import METRICS  # imports torch
+
+    first = panel.curves[0]
+    shown = {m.name: m.column for m in METRICS.values() if m.name in first.metrics and m.column}
+    if len(panel.curves) == 1:
+        head, heading, iterations = "iteration", first.name, first.iterations
+        places = thinned(len(iterations), 6).tolist()
+        rows = [(str(iterations[place]), first, place) for place in places]
+    else:
+        head, heading = "rule", f"After {first.iterations[-1]} iterations"
+        rows = [(curve.name, curve, -1) for curve in panel.curves]
+    cells = (
+        (name, *(number(float(curve.mean(metric)[place])) for metric in shown))
+        for name, curve, place in rows
+    )
+    table = Table.of(heading, (head, *shown.values()), cells)
+    for curve in panel.curves:
+        if curve.diverged:
+            caption += f"\n{curve.name} diverged: some models are no longer finite."
+    return Page(name="run", title=title, caption=caption, tables=(table,))
