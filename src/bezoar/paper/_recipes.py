@@ -121,7 +121,7 @@ SCALES: dict[Scale, dict[str, Fields]] = {
     "quick": {
         "mnist": {"iterations": 40, "every": 4},
         "cifar100": _QUICK | _narrow("resnet18", 4),
-        "tiny_imagenet": _QUICK | _narrow("cnn", 8),
+        "tiny_imagenet": _QUICK | {"model": {"name": "cnn", "width": 8, "hidden": 32}},
     },
 }
 
