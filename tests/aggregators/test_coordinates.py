@@ -104,7 +104,7 @@ def test_the_own_value_is_kept_whatever_it_is(where):
     expected = [-9 + 1 + 2, 0 + 1 + 2, 1 + 0 + 2, 2 + 0 + 1, 9 + 0 + 1]
     assert_close(3 * models[:, 0], expected, 1e-12)
     # The poisoned value is dropped everywhere but at the agent that holds it.
-    assert_close(share, [0, 0, 0, 0, 1 / 3], 1e-7)  # shares are summed up in float32
+    assert_close(share, [0, 0, 0, 0, 1 / 3], 1e-7)
 
 
 @pytest.mark.parametrize("where", PATHS)

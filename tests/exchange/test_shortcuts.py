@@ -9,7 +9,8 @@ from aggregator_reference import aggregate
 
 from bezoar import Network, aggregators, networks
 from bezoar.exchange import Exchange, Tuning
-from bezoar.exchange._inner_products import HeldInputs, inner_products, network_products
+from bezoar.exchange._gathered import GatheredInputs
+from bezoar.exchange._inner_products import inner_products, network_products
 from bezoar.exchange._trimming import plan, trimmed_sums
 
 NETWORK = networks.two_castle()  # agent 9 does not hear the poisoned agent 4 and drops nothing
@@ -65,7 +66,8 @@ def test_inner_products_of_long_messages():
     # About a reference of its own, in float32 and in float64.
     distances = aggregators.pairwise(exact)
     found = [
-        aggregators.pairwise(inner_products(HeldInputs(part[None]))[0]) for part in (sent, wide)
+        aggregators.pairwise(inner_products(GatheredInputs.held(part[None]))[0])
+        for part in (sent, wide)
     ]
     assert torch.allclose(found[0], distances, **close)
     assert torch.allclose(found[1], distances, rtol=1e-10)
@@ -78,7 +80,7 @@ def test_float32_products_are_taken_again_where_inputs_lie_close_together(spread
     sent = torch.randn(8, 3_000, generator=generator) / 3_000**0.5
     sent[1] = sent[0] + spread * torch.randn(3_000, generator=generator) / 3_000**0.5
     apart = torch.cdist(sent.double(), sent.double(), compute_mode="donot_use_mm_for_euclid_dist")
-    found = aggregators.pairwise(inner_products(HeldInputs(sent[None]))[0]).sqrt()
+    found = aggregators.pairwise(inner_products(GatheredInputs.held(sent[None]))[0]).sqrt()
     assert torch.allclose(found, apart, rtol=1e-3, atol=1e-12)
 
 

@@ -10,7 +10,6 @@ from typing import Any
 from bezoar import _options
 from bezoar.aggregators._centered_clipping import CenteredClipping
 from bezoar.aggregators._clipped_gossip import ClippedGossip
-from bezoar.aggregators._estimate import Estimate, estimates
 from bezoar.aggregators._faba import FABA
 from bezoar.aggregators._ios import IOS
 from bezoar.aggregators._krum import Krum
@@ -18,14 +17,20 @@ from bezoar.aggregators._lfighter import LFighter
 from bezoar.aggregators._local import Local
 from bezoar.aggregators._mean import Mean
 from bezoar.aggregators._median import Median
-from bezoar.aggregators._neighbourhood import Neighbourhood, pairwise
-from bezoar.aggregators._output_layer import OutputLayer, OutputLayers
+from bezoar.aggregators._neighbourhood import (
+    Neighbourhood,
+    OutputLayer,
+    OutputLayers,
+    pairwise,
+)
 from bezoar.aggregators._rfa import RFA
 from bezoar.aggregators._rule import (
     REMEMBERED,
     Aggregator,
     CoordinateAggregator,
+    Estimate,
     WeightedAggregator,
+    estimates,
 )
 from bezoar.aggregators._trimmed_mean import TrimmedMean
 from bezoar.aggregators._weighted_mean import WeightedMean

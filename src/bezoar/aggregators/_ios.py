@@ -5,10 +5,9 @@ from typing import Any, ClassVar
 
 from torch import Tensor
 
-from bezoar.aggregators._estimate import Estimate
 from bezoar.aggregators._faba import drop_farthest
 from bezoar.aggregators._neighbourhood import Neighbourhood
-from bezoar.aggregators._rule import WeightedAggregator
+from bezoar.aggregators._rule import Estimate, WeightedAggregator
 from bezoar.networks import Mixing
 
 

@@ -6,9 +6,8 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from bezoar.aggregators._estimate import Estimate
 from bezoar.aggregators._neighbourhood import Neighbourhood
-from bezoar.aggregators._rule import WeightedAggregator
+from bezoar.aggregators._rule import Estimate, WeightedAggregator
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,13 @@ from torch import Tensor
 
 from bezoar._options import AtLeastOne
 from bezoar._questions import answered_at_once
-from bezoar.aggregators._neighbourhood import TIE, Neighbourhood, normalised, pairwise
-from bezoar.aggregators._output_layer import OutputLayer
+from bezoar.aggregators._neighbourhood import (
+    TIE,
+    Neighbourhood,
+    OutputLayer,
+    normalised,
+    pairwise,
+)
 from bezoar.aggregators._rule import WeightedAggregator
 
 #: Neighbourhoods up to this size are split in two by trying every split.

@@ -3,23 +3,41 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import Field, fields, is_dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
+from pydantic import BeforeValidator
 from torch import Tensor
 
 from bezoar._errors import BezoarError
-from bezoar._options import Part
-from bezoar.aggregators._estimate import estimates
-from bezoar.aggregators._neighbourhood import Neighbourhood
-from bezoar.aggregators._output_layer import OutputLayer
+from bezoar._options import Count, Part
+from bezoar.aggregators._neighbourhood import Neighbourhood, OutputLayer
 from bezoar.networks import Network
 
 #: What a rule may remember, beside the messages of this exchange: the agent's own last output, and
 #: its model before the local update. In Algorithm 1 they are the same.
 REMEMBERED = ("previous_output", "model_before_step")
+
+
+def _renamed(found: Any) -> Any:
+    """The exact number was once called true."""
+    return "exact" if found == "true" or found is True else found
+
+
+#: An agent's estimate of its poisoned inputs: the exact number, the largest exact number in the
+#: network, or one number for all.
+Estimate = Annotated[Literal["exact", "max"] | Count, BeforeValidator(_renamed)]
+
+
+def estimates(network: Network, estimate: str | int) -> NDArray[np.int64]:
+    """``[W]``: every agent's estimate ``Q_w`` of the poisoned among its inputs."""
+    if estimate == "exact":
+        return network.poisoned_inputs
+    if estimate == "max":
+        return np.full(network.agents, network.poisoned_inputs.max())
+    return np.full(network.agents, estimate)
 
 
 class Aggregator(Part):

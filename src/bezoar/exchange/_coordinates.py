@@ -1,6 +1,6 @@
 """Rules that sort each coordinate of the inputs and average by rank."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -10,12 +10,12 @@ from bezoar._errors import BezoarError
 from bezoar._questions import some
 from bezoar._workspace import workspace
 from bezoar.aggregators import CoordinateAggregator
+from bezoar.exchange._gathered import GatheredExchange, Piece
 from bezoar.exchange._neighbourhoods import Neighbourhoods
 from bezoar.exchange._sent import Sent
-from bezoar.exchange._sorting import sort_ends
-from bezoar.exchange._sparse import Gathered
+from bezoar.exchange._sorting import comparisons, sort_ends
 from bezoar.exchange._trimming import MOST_AGENTS, Program, trimmed_sums
-from bezoar.exchange._tuning import Map, Tuning
+from bezoar.exchange._tuning import Tuning
 
 #: Rows of trimming programs are so many times as long as what is multiplied at a time: threads that
 #: ask for short operations wait for each other.
@@ -29,120 +29,91 @@ BLOCKS = 2
 
 
 @dataclass(frozen=True)
-class _Piece:
-    """A piece of work.
+class _Sorted(Piece):
+    """A piece of work on some coordinates.
 
     Attributes:
-        gathered: some agents in some runs, with as many inputs and the same estimate.
-        span: some coordinates.
-        ranks: ``[m]`` the weight of each rank there.
-        ends: how many ranks at either end need sorting.
+        span: the coordinates.
+        ranks: ``[m]`` the weight of each rank.
+        ends: how many values at either end need sorting.
         program: how to trim with common parts computed once, where that pays.
     """
 
-    gathered: Gathered
     span: slice
     ranks: Sequence[float]
     ends: int
     program: Program | None
 
 
-class CoordinateExchange:
-    """A rule by coordinates on one network, in some runs.
+class CoordinateExchange(GatheredExchange):
+    """A rule by coordinates on one network, in some runs. NaN counts as plus infinity.
 
-    Args:
-        runs: ``[r]`` the numbers of the runs.
-        rule: the rule.
-        agents: the number of agents in the network.
-        parts: their inputs, those with as many and the same estimate together.
-        dense: whether agents share so many inputs that common parts are worth looking for.
-        tuning: how the work is cut up.
+    ``dense`` says whether agents share so many inputs that common parts are worth looking for.
     """
 
     def __init__(
         self,
-        runs: Tensor,
+        runs: Sequence[int],
         rule: CoordinateAggregator,
         agents: int,
         parts: Sequence[Neighbourhoods],
         dense: bool,
         tuning: Tuning,
     ) -> None:
-        if rule.remembers():
+        super().__init__(runs, rule, agents, parts, tuning)
+        if self._remembered:
             raise BezoarError(
                 f"aggregator {rule.name}: rules by coordinates cannot remember models, found "
-                f"{', '.join(rule.remembers())}"
+                f"{', '.join(self._remembered)}"
             )
-        self._runs, self._rule, self._agents, self._parts = runs, rule, agents, parts
-        self._tuning = tuning
-        self._kept: dict[object, list[_Piece]] = {}
+        self._rule, self._first = rule, int(rule.keeps_own())
         self._programs = [self._program(part) if dense else None for part in parts]
 
     def _program(self, part: Neighbourhoods) -> Program | None:
         """How to trim all neighbourhoods at once, if they are trimmed and have much in common."""
         dropped = self._rule.outermost(part.largest_estimate)
-        first = int(self._rule.keeps_own())
-        if not dropped or self._agents > MOST_AGENTS or part.slots - first <= 2 * dropped:
+        if not dropped or self._agents > MOST_AGENTS or part.slots - self._first <= 2 * dropped:
             return None
-        return trimmed_sums(part.index[0, :, first:].tolist(), self._agents, dropped)
+        return trimmed_sums(part.index[0, :, self._first :].tolist(), self._agents, dropped)
 
-    def __call__(self, sent: Sent, models: Tensor, shares: Tensor | None, map: Map) -> None:
-        """Write the next models; NaN counts as plus infinity.
-
-        If it is asked for, write each agent's average share of weight given to poison.
-        """
-        kind = (sent.messages.shape, sent.messages.dtype, sent.false is None)
-        if kind not in self._kept:  # the pieces are the same for messages of the same kind
-            self._kept = {kind: list(self._pieces(sent))}
-        pieces = self._kept[kind]
-        found = map(lambda piece: self._work(piece, sent, models, shares is not None), pieces)
-        for piece, share in zip(pieces, found, strict=True):
-            if shares is not None and share is not None:
-                own = piece.gathered.rows()[..., 0].flatten()
-                shares.view(-1).index_add_(0, own, share)
-
-    def _pieces(self, sent: Sent) -> Iterator[_Piece]:
-        """Runs, agents and coordinates whose inputs fit into a piece of work."""
-        length, bytes_each = sent.messages.shape[-1], sent.messages.element_size()
-        spans = self._tuning.spans(length)
-        held = min(length, self._tuning.columns)
-        for part, found in zip(self._parts, self._programs, strict=True):
+    def _pieces(self, sent: Sent) -> Iterator[_Sorted]:
+        held = min(sent.messages.shape[-1], self._tuning.columns)
+        for part, program in zip(self._parts, self._programs, strict=True):
             ranks = self._rule.rank_weights(part.slots, part.estimate[0, 0]).tolist()
             ends = self._rule.outermost(part.largest_estimate)
             ends = part.slots if ends is None else ends
-            shared = found
-            if found is None or sent.false is not None or not _pays(found, part, ends, held):
-                shared = None
-            most = max(1, self._tuning.piece_bytes // (held * bytes_each * part.slots))
-            if shared is not None:
-                most = len(part.agents)
-            for first in range(0, len(part.agents), most):
-                here = part.some(first, min(first + most, len(part.agents)))
-                together = 1 if shared else max(1, most // len(here.agents))
-                for start in range(0, len(self._runs), together):
-                    runs = self._runs[start : start + together]
-                    gathered = Gathered(runs, here, self._agents)
-                    for span in spans:
-                        yield _Piece(gathered, span, ranks, ends, shared)
+            most = self._tuning.piece_bytes // (held * sent.messages.element_size() * part.slots)
+            if sent.false is not None or (program and not _pays(program, part, ends, held)):
+                program = None
+            if program is not None:
+                most = part.agents
+            for piece in self._cut_up(part, most):
+                for run in [[run] for run in piece.runs] if program else [piece.runs]:
+                    for span in self._tuning.spans(sent.messages.shape[-1]):
+                        yield _Sorted(run, piece.here, self._agents, span, ranks, ends, program)
 
-    def _work(self, piece: _Piece, sent: Sent, models: Tensor, share: bool) -> Tensor | None:
-        if piece.program is not None:
-            self._trim_together(piece, piece.program, sent, models)
-        if piece.program is None or share:
-            return self._sort(piece, sent, None if piece.program else models, share)
-        return None
+    def _worker(
+        self, sent: Sent, models: Tensor, share: bool
+    ) -> Callable[[_Sorted], Tensor | None]:
+        def work(piece: _Sorted) -> Tensor | None:
+            if piece.program is not None:
+                self._trim_together(piece, piece.program, sent, models)
+            if piece.program is None or share:
+                return self._sort(piece, sent, None if piece.program else models, share)
+            return None
+
+        return work
 
     def _sum_type(self, sent: Sent) -> torch.dtype:
         """In which type values are added up."""
         short = sent.messages.shape[-1] <= self._tuning.exact_sums
         return torch.float64 if short else sent.messages.dtype
 
-    def _trim_together(self, piece: _Piece, program: Program, sent: Sent, models: Tensor) -> None:
-        [run], agents = piece.gathered.on_host[:2]
-        weight = max(piece.ranks)
+    def _trim_together(self, piece: _Sorted, program: Program, sent: Sent, models: Tensor) -> None:
+        [run], agents = piece.runs, piece.here.on_host[0, :, 0]
         messages, out = sent.messages[run][:, piece.span], models[run][:, piece.span]
-        width = LONG_ROWS * self._tuning.columns
-        shape = (program.working, min(width, messages.shape[-1]))
+        width = min(LONG_ROWS * self._tuning.columns, messages.shape[-1])
+        shape = (program.working, width)
         memory = workspace("trimming", shape, self._sum_type(sent), messages.device)
         for start in range(0, messages.shape[-1], width):
             block, into = messages[:, start : start + width], out[:, start : start + width]
@@ -151,50 +122,38 @@ class CoordinateExchange:
             block = block.to(memory.dtype)
             sums = program.run(list(block), list(memory[:, : block.shape[-1]]))
             for agent, total in zip(agents, sums, strict=True):
-                if self._rule.keeps_own():
-                    total = total + block[agent]  # agents with the same neighbours share a sum
-                torch.mul(total, weight, out=into[agent])
+                if self._first:
+                    total = total + block[agent]  # a sum may be that of several agents
+                torch.mul(total, max(piece.ranks), out=into[agent])
 
-    def _sort(self, piece: _Piece, sent: Sent, models: Tensor | None, share: bool) -> Tensor | None:
+    def _sort(
+        self, piece: _Sorted, sent: Sent, models: Tensor | None, share: bool
+    ) -> Tensor | None:
         """Sort each coordinate of the inputs and average by rank.
 
         Returns:
             ``[places]`` the share of poisoned inputs among those kept, if it is asked for.
         """
-        gathered, here = piece.gathered, piece.gathered.here
         # Slots come first, so that a slot's values of all runs and agents lie together.
-        rows = gathered.rows().flatten(0, 1).T.contiguous()
-        slots, places = rows.shape
-        own = rows[0]
-        length = sent.messages.shape[-1]
-        table = sent.messages.view(-1, length)[:, piece.span]
-        out = None if models is None else models.view(-1, length)[:, piece.span]
-        given = table.new_zeros(places, dtype=torch.float64)
-        replaced = gathered.false_slots(sent.false)
-        first = int(self._rule.keeps_own())
-        width = BLOCKS * self._tuning.block_bytes // (rows.numel() * table.element_size())
+        inputs = piece.inputs(sent).slots_first()
+        slots, places, length = inputs.shape
+        given = torch.zeros(places, dtype=torch.float64, device=inputs.rows.device)
+        width = BLOCKS * self._tuning.block_bytes // (slots * places * inputs.dtype.itemsize)
         width = max(256, width)
-        for start in range(0, table.shape[-1], width):
-            block = table[:, start : start + width]
-            columns = block.shape[-1]
-            values = workspace("inputs", (rows.numel(), columns), table.dtype, table.device)
-            torch.index_select(block, 0, rows.flatten(), out=values)
-            values = values.view(slots, places, columns)
-            if replaced is not None:
-                assert sent.false is not None
-                place, which = (torch.from_numpy(part).to(rows.device) for part in replaced)
-                false = sent.false.values[which][:, piece.span][:, start : start + width]
-                values[place % slots, place // slots] = false
+        for start in range(piece.span.start, piece.span.stop, width):
+            columns = slice(start, min(start + width, piece.span.stop))
+            values = inputs.columns(columns)
             if some(~torch.isfinite(values.sum())):
                 values.nan_to_num_(torch.inf, torch.inf, -torch.inf)
-            copies = values.clone() if share else values
-            ordered = [*copies[:first], *sort_ends(list(copies[first:]), piece.ends, piece.ends)]
-            if out is not None:
-                average = _average(ordered, piece.ranks, self._sum_type(sent))
-                out[:, start : start + columns].index_copy_(0, own, average.to(out.dtype))
+            copies = list(values.clone() if share else values)
+            ordered = copies[: self._first]
+            ordered += sort_ends(copies[self._first :], piece.ends)
+            if models is not None:
+                average = _average(ordered, piece.ranks, self._sum_type(sent)).to(models.dtype)
+                models.flatten(0, 1)[:, columns].index_copy_(0, piece.rows[:, 0], average)
             if share:
-                poisoned = here.poisoned[0].T.repeat(1, len(gathered.runs))
-                given += _poison_share(values, ordered, piece.ranks, poisoned, first)
+                poisoned = piece.here.poisoned[0].T.repeat(1, len(piece.runs))
+                given += _poison_share(values, ordered, piece.ranks, poisoned, self._first)
         return given / length if share else None
 
 
@@ -204,10 +163,8 @@ def _pays(program: Program, part: Neighbourhoods, ends: int, length: int) -> boo
     Sorting takes fewer operations, each on all neighbourhoods: two for each of two values that are
     compared, one for each that is gathered or kept.
     """
-    compared = 2 * ends * part.slots - ends * (2 * ends + 1)
-    apart = 2 * compared + 2 * part.slots - 2 * ends
-    sorting = apart * (CALL + len(part.agents) * length)
-    return len(program.operations) * (CALL + length) < sorting
+    apart = 2 * len(comparisons(part.slots, ends)) + 2 * part.slots - 2 * ends
+    return len(program.operations) * (CALL + length) < apart * (CALL + part.agents * length)
 
 
 def _average(ordered: Sequence[Tensor], ranks: Sequence[float], dtype: torch.dtype) -> Tensor:
@@ -226,11 +183,7 @@ def _average(ordered: Sequence[Tensor], ranks: Sequence[float], dtype: torch.dty
 
 
 def _poison_share(
-    values: Tensor,
-    ordered: Sequence[Tensor],
-    ranks: Sequence[float],
-    poisoned: Tensor,
-    first: int,
+    values: Tensor, ordered: Sequence[Tensor], ranks: Sequence[float], poisoned: Tensor, first: int
 ) -> Tensor:
     """``[places]`` the share of poisoned inputs among those kept, summed over coordinates.
 

@@ -16,6 +16,7 @@ from bezoar.aggregators import (
 )
 from bezoar.exchange._coordinates import CoordinateExchange
 from bezoar.exchange._dense import DenseExchange
+from bezoar.exchange._gathered import GatheredExchange
 from bezoar.exchange._neighbourhoods import Neighbourhoods, by_size
 from bezoar.exchange._sent import Sent
 from bezoar.exchange._sparse import SparseExchange
@@ -68,32 +69,29 @@ class Exchange:
             raise BezoarError(
                 f"networks: all must have the same number of agents, found {sorted(sizes)}"
             )
-        together: dict[int, WeightedAggregator] = {}
-        others: dict[tuple[Aggregator, Network], list[int]] = {}
-        for run, (rule, network) in enumerate(zip(rules, networks, strict=True)):
-            if isinstance(rule, WeightedAggregator) and is_dense(network, tuning):
-                together[run] = rule
-            else:
-                others.setdefault((rule, network), []).append(run)
         for rule, network in dict.fromkeys(zip(rules, networks, strict=True)):
             rule.check(network)
         self.rules, self.networks = tuple(rules), tuple(networks)
         self._map, self._tuning = map, tuning
         device = torch.device(device)
-        self._dense = None
-        if together:
-            wired = [networks[run] for run in together]
-            self._dense = DenseExchange(
-                list(together), list(together.values()), wired, device, layer, map, tuning
-            )
-        self._others: list[SparseExchange | CoordinateExchange] = []
+        together: dict[tuple[object, ...], dict[WeightedAggregator, list[int]]] = {}
+        others: dict[tuple[Aggregator, Network], list[int]] = {}
+        for run, (rule, network) in enumerate(zip(rules, networks, strict=True)):
+            if isinstance(rule, WeightedAggregator) and is_dense(network, tuning):
+                # Each rule may say where the output layer is, so those that read it are alone.
+                alone = rule if rule.reads == "output_layer" else None
+                kind = (rule.reads, rule.wiring(), rule.remembers(), alone)
+                together.setdefault(kind, {}).setdefault(rule, []).append(run)
+            else:
+                others.setdefault((rule, network), []).append(run)
+        self._dense = [
+            DenseExchange(same, networks, device, layer, tuning) for same in together.values()
+        ]
+        self._others: list[GatheredExchange] = []
         for (rule, network), runs in others.items():
             parts = [part.to(device) for part in by_size(network, *rule.wiring())]
-            numbers = torch.tensor(runs, device=device)
             dense = is_dense(network, tuning)
-            self._others.append(
-                one_by_one(numbers, rule, network.agents, parts, layer, tuning, dense)
-            )
+            self._others.append(one_by_one(runs, rule, network.agents, parts, layer, tuning, dense))
 
     def __call__(
         self, sent: Sent | Tensor, share: bool = False, out: Tensor | None = None
@@ -140,10 +138,10 @@ class Exchange:
         """Write the next models and shares, with ``map_much`` where there is much work."""
         if shares is not None:
             shares.zero_()
-        if self._dense is not None:
-            self._dense(sent, out, shares)
+        for dense in self._dense:
+            dense(sent, out, shares, map_much)
+        much = sent.messages.nbytes > self._tuning.piece_bytes
         for other in self._others:
-            much = sent.messages.nbytes > self._tuning.piece_bytes
             other(sent, out, shares, map_much if much else map)
 
     def _check(self, sent: Sent) -> None:
@@ -165,14 +163,14 @@ class Exchange:
 
 
 def one_by_one(
-    runs: Tensor,
+    runs: Sequence[int],
     rule: Aggregator,
     agents: int,
     parts: Sequence[Neighbourhoods],
     layer: OutputLayer | None,
     tuning: Tuning,
     dense: bool = False,
-) -> SparseExchange | CoordinateExchange:
+) -> GatheredExchange:
     """The way to apply a rule neighbourhood by neighbourhood."""
     if isinstance(rule, WeightedAggregator):
         return SparseExchange(runs, rule, agents, parts, layer, tuning)

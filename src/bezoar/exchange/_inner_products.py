@@ -6,9 +6,7 @@ reference is an input rather than the mean because one huge input would drag the
 the others.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -17,6 +15,7 @@ from torch.nn.functional import pad
 from bezoar._questions import some
 from bezoar._workspace import workspace
 from bezoar.aggregators import pairwise
+from bezoar.exchange._gathered import GatheredInputs
 from bezoar.exchange._tuning import DEFAULT, Map, Tuning
 
 #: Coordinates looked at to choose a reference.
@@ -34,60 +33,7 @@ NARROW_COLUMNS = 2048
 ALIGNED = 16
 
 
-class Inputs(Protocol):
-    """The inputs of some neighbourhoods, ``[n, m, D]``, of which some columns can be asked for."""
-
-    @property
-    def shape(self) -> tuple[int, int, int]:
-        """``(n, m, D)``."""
-
-    @property
-    def dtype(self) -> torch.dtype:
-        """Their type."""
-
-    @property
-    def device(self) -> torch.device:
-        """Where they are."""
-
-    def columns(self, columns: slice) -> Tensor:
-        """``[n, m, width]`` some columns, in memory that the caller may write to."""
-
-    def some(self, places: slice | Tensor) -> "Inputs":
-        """Those of some neighbourhoods."""
-
-
-@dataclass(frozen=True)
-class HeldInputs:
-    """Inputs that are held as one tensor."""
-
-    values: Tensor
-
-    @property
-    def shape(self) -> tuple[int, int, int]:
-        """``(n, m, D)``."""
-        count, inputs, length = self.values.shape
-        return count, inputs, length
-
-    @property
-    def dtype(self) -> torch.dtype:
-        """Their type."""
-        return self.values.dtype
-
-    @property
-    def device(self) -> torch.device:
-        """Where they are."""
-        return self.values.device
-
-    def columns(self, columns: slice) -> Tensor:
-        """``[n, m, width]`` a copy of some columns."""
-        return self.values[..., columns].clone()
-
-    def some(self, places: slice | Tensor) -> "HeldInputs":
-        """Those of some neighbourhoods."""
-        return HeldInputs(self.values[places])
-
-
-def inner_products(inputs: Inputs, tuning: Tuning = DEFAULT) -> Tensor:
+def inner_products(inputs: GatheredInputs, tuning: Tuning = DEFAULT) -> Tensor:
     """Inner products of each neighbourhood's inputs about a reference of their own.
 
     They are computed in the inputs' type and about the first input, the agent's own. Where inputs
@@ -101,32 +47,20 @@ def inner_products(inputs: Inputs, tuning: Tuning = DEFAULT) -> Tensor:
     Returns:
         ``[n, m, m]`` float64; rows and columns of inputs that are not finite are not finite.
     """
-    length = inputs.shape[-1]
     dtype = inputs.dtype if inputs.dtype in TOO_CLOSE else torch.float32
     products = _by_neighbourhood(inputs, None, dtype, tuning)
     if some(~torch.isfinite(products.diagonal(dim1=-2, dim2=-1))):
         # The reference itself may be at fault: choose among the finite ones.
-        values = inputs.columns(slice(length))
-        finite = torch.isfinite(values).all(-1)
-        values = values[..., _sampled(length)].masked_fill(~finite.unsqueeze(-1), torch.nan)
-        products = _by_neighbourhood(inputs, central(values), dtype, tuning)
+        values = inputs.columns(slice(None))
+        finite = torch.isfinite(values).all(-1, keepdim=True)
+        sample = values[..., _sampled(inputs.shape[-1])].masked_fill(~finite, torch.nan)
+        products = _by_neighbourhood(inputs, _central(sample), dtype, tuning)
     again = too_close(products, dtype).any(-1)
     if some(again):
-        closer = _most_central(products[again])
-        products[again] = _by_neighbourhood(inputs.some(again), closer, torch.float64, tuning)
+        closer = inputs.some(again)
+        reference = _most_central(products[again])
+        products[again] = _by_neighbourhood(closer, reference, torch.float64, tuning)
     return products
-
-
-def closer_products(values: Tensor, products: Tensor) -> Tensor:
-    """``[m, m]`` inner products of ``[m, D]`` in float64, about the most central input.
-
-    Args:
-        values: the inputs of one neighbourhood.
-        products: ``[m, m]`` their inner products about a reference that is too far away.
-    """
-    reference = _most_central(products).unsqueeze(0)
-    inputs = HeldInputs(values.unsqueeze(0))
-    return _by_neighbourhood(inputs, reference, torch.float64, DEFAULT)[0]
 
 
 def network_products(rows: Sequence[Tensor], map: Map, tuning: Tuning = DEFAULT) -> Tensor:
@@ -142,11 +76,11 @@ def network_products(rows: Sequence[Tensor], map: Map, tuning: Tuning = DEFAULT)
     Returns:
         ``[runs, n, n]`` float64; rows and columns of inputs that are not finite are not finite.
     """
-    inputs, length = rows[0].shape
+    count, length = rows[0].shape
     dtype = product_type(rows[0], tuning)
-    width = min(length, max(64, tuning.block_bytes // (dtype.itemsize * inputs)))
-    width = min(width, tuning.columns if length <= tuning.long else 4 * tuning.columns)
-    together = max(1, tuning.block_bytes // (dtype.itemsize * inputs * width))
+    most = tuning.columns if length <= tuning.long else 4 * tuning.columns
+    width = min(length, most, max(64, tuning.block_bytes // (dtype.itemsize * count)))
+    together = max(1, tuning.block_bytes // (dtype.itemsize * count * width))
     pieces = [
         (slice(first, first + together), span)
         for span in tuning.spans(length)
@@ -156,26 +90,36 @@ def network_products(rows: Sequence[Tensor], map: Map, tuning: Tuning = DEFAULT)
     def products_about(reference: Tensor) -> Tensor:
         def add_up(piece: tuple[slice, slice]) -> Tensor:
             runs, span = piece
-            part = [each[:, span] for each in rows[runs]]
-            return _of_runs(part, reference[runs], dtype, width)
+            here, shape = rows[runs], (len(rows[runs]), count, width)
+            held = workspace("differences", shape, dtype, reference.device)
 
-        total = rows[0].new_zeros(len(rows), inputs, inputs, dtype=torch.float64)
+            def differences(columns: slice) -> Tensor:
+                block = held[..., : columns.stop - columns.start]
+                for into, each, own in zip(block, here, reference[runs].split(1), strict=True):
+                    values = each[:, columns]
+                    if dtype == values.dtype:
+                        torch.sub(values, values.index_select(0, own), out=into)
+                    else:
+                        into.copy_(values).sub_(into.index_select(0, own))
+                return block
+
+            return _add_up(differences, span, width)
+
+        total = torch.zeros(len(rows), count, count, dtype=torch.float64, device=reference.device)
         for (runs, _), sums in zip(pieces, map(add_up, pieces), strict=True):
             total[runs] += sums
         return total
 
     sample = torch.stack([each[:, _sampled(length)] for each in rows])
-    reference = central(sample)
-    products = products_about(reference)
+    products = products_about(_central(sample))
     if some(~torch.isfinite(products.diagonal(dim1=-2, dim2=-1))):
         finite = torch.stack([torch.isfinite(each).all(-1) for each in rows])
-        reference = central(sample.masked_fill(~finite.unsqueeze(-1), torch.nan))
-        products = products_about(reference)
+        products = products_about(_central(sample.masked_fill(~finite.unsqueeze(-1), torch.nan)))
     return products
 
 
 def product_type(messages: Tensor, tuning: Tuning) -> torch.dtype:
-    """In which type whole messages are multiplied.
+    """In which type all messages of a network are multiplied.
 
     Over long messages errors of float32 products average out, and float64 takes twice as long.
     """
@@ -208,7 +152,7 @@ def _sampled(length: int) -> slice:
     return slice(0, stride * min(SAMPLE, length), stride)
 
 
-def central(sample: Tensor) -> Tensor:
+def _central(sample: Tensor) -> Tensor:
     """``[...]`` which input of ``[..., m, columns]`` is nearest to the inputs' median."""
     sample = sample.to(torch.float64)
     known = sample.isfinite()
@@ -230,7 +174,7 @@ def _most_central(products: Tensor) -> Tensor:
 
 
 def _by_neighbourhood(
-    inputs: Inputs, reference: Tensor | None, dtype: torch.dtype, tuning: Tuning
+    inputs: GatheredInputs, reference: Tensor | None, dtype: torch.dtype, tuning: Tuning
 ) -> Tensor:
     """``[n, m, m]`` of ``[n, m, D]``, in blocks that stay in the cache.
 
@@ -247,41 +191,34 @@ def _by_neighbourhood(
     most = NARROW_COLUMNS if dtype == torch.float32 else tuning.columns
     width = min(length, most, max(64, tuning.block_bytes // (dtype.itemsize * slots)))
     together = max(1, 2 * tuning.block_bytes // (dtype.itemsize * slots * width))
-    products = torch.empty(count, slots, slots, dtype=torch.float64, device=inputs.device)
+    parts = []
     for first in range(0, count, together):
         places = slice(first, first + together)
-        part, sums = inputs.some(places), products[places].zero_()
-        for start in range(0, length, width):
-            block = part.columns(slice(start, min(start + width, length))).to(dtype)
-            if reference is None:
-                centre = block[:, :1].clone()
-            else:
-                numbers = torch.arange(len(block), device=block.device)
-                centre = block[numbers, reference[places]].unsqueeze(1)
-            _add_products(sums, block.sub_(centre))
+        about = None if reference is None else reference[places]
+
+        def differences(
+            columns: slice, places: slice = places, about: Tensor | None = about
+        ) -> Tensor:
+            block = inputs.columns(columns, places).to(dtype)
+            if about is None:
+                return block.sub_(block[:, :1].clone())
+            numbers = torch.arange(len(block), device=block.device)
+            return block.sub_(block[numbers, about].unsqueeze(1))
+
+        parts.append(_add_up(differences, slice(0, length), width))
+    products = torch.cat(parts)
     # Two inputs are as far from each other either way, to the last bit: some rules compare that.
     return (products + products.mT).mul_(0.5)
 
 
-def _of_runs(rows: Sequence[Tensor], reference: Tensor, dtype: torch.dtype, width: int) -> Tensor:
-    """``[runs, n, n]`` the products of ``[n, D]`` a run, so many columns at a time."""
-    count, (inputs, length), device = len(rows), rows[0].shape, reference.device
-    numbers = torch.arange(count, device=device)
-    sums = torch.zeros(count, inputs, inputs, dtype=torch.float64, device=device)
-    held = workspace("differences", (count, inputs, width), dtype, device)
-    for start in range(0, length, width):
-        block = held[..., : min(width, length - start)]
-        for into, each in zip(block, rows, strict=True):
-            into.copy_(each[:, start : start + width])
-        _add_products(sums, block.sub_(block[numbers, reference].unsqueeze(-2)))
+def _add_up(differences: Callable[[slice], Tensor], span: slice, width: int) -> Tensor:
+    """``[n, m, m]`` products of differences ``[n, m, width]``, over so many columns at a time."""
+    sums: Tensor | None = None
+    for start in range(span.start, span.stop, width):
+        block = differences(slice(start, min(start + width, span.stop)))
+        if block.shape[-1] % ALIGNED:
+            block = pad(block, (0, -block.shape[-1] % ALIGNED))
+        products = (block @ block.mT).to(torch.float64)
+        sums = products if sums is None else sums.add_(products)
+    assert sums is not None
     return sums
-
-
-def _add_products(sums: Tensor, block: Tensor) -> None:
-    """Add ``block @ blockᵀ`` to float64 sums."""
-    if block.shape[-1] % ALIGNED:
-        block = pad(block, (0, -block.shape[-1] % ALIGNED))
-    if block.dtype == torch.float64:
-        sums.baddbmm_(block, block.mT)
-    else:
-        sums += block @ block.mT

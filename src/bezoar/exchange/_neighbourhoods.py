@@ -2,17 +2,21 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 from torch import Tensor
+from torch.nn.functional import pad
 
-from bezoar.aggregators import Estimate, estimates
+from bezoar.aggregators import Estimate, Neighbourhood, OutputLayers, estimates
 from bezoar.networks import Network
 
-_TENSORS = ("agents", "index", "mask", "mixing", "estimate", "poisoned")
+Ints = NDArray[np.int64]
+
+_TENSORS = ("index", "mask", "mixing", "estimate", "poisoned")
 
 
 @dataclass(frozen=True)
@@ -22,7 +26,6 @@ class Neighbourhoods:
     Slot 0 is the agent's own message, the others its neighbours' in ascending order.
 
     Attributes:
-        agents: ``[n]`` whose inputs these are.
         index: ``[networks, n, slots]`` the agent behind each slot; padding repeats the own.
         mask: ``[networks, n, slots]`` false at padding.
         mixing: ``[networks, n, slots]`` the agent's row of the mixing matrix, float64.
@@ -32,7 +35,6 @@ class Neighbourhoods:
         largest_estimate: the largest estimate, on the host.
     """
 
-    agents: Tensor
     index: Tensor
     mask: Tensor
     mixing: Tensor
@@ -41,18 +43,63 @@ class Neighbourhoods:
     largest_estimate: int
 
     @property
+    def agents(self) -> int:
+        """The number of agents ``n``."""
+        return self.index.shape[1]
+
+    @property
     def slots(self) -> int:
         """The number of slots."""
         return self.index.shape[-1]
 
-    def some(self, start: int, stop: int) -> "Neighbourhoods":
-        """Those of the agents from place ``start`` up to ``stop``."""
-        parts = {name: getattr(self, name)[:, start:stop] for name in _TENSORS[1:]}
-        return replace(self, agents=self.agents[start:stop], **parts)
+    @cached_property
+    def on_host(self) -> Ints:
+        """The index on the host; fetched once."""
+        return self.index.cpu().numpy()
+
+    def some(self, most: int) -> "list[Neighbourhoods]":
+        """The same in parts of at most so many agents."""
+        parts = zip(*(getattr(self, name).split(most, dim=1) for name in _TENSORS), strict=True)
+        return [replace(self, **dict(zip(_TENSORS, part, strict=True))) for part in parts]
 
     def to(self, device: torch.device) -> "Neighbourhoods":
         """The same on another device."""
         return replace(self, **{name: getattr(self, name).to(device) for name in _TENSORS})
+
+    def seen(
+        self,
+        finite: Tensor | None,
+        remembered: Sequence[str],
+        gram: Tensor | None = None,
+        output_layers: OutputLayers | None = None,
+    ) -> Neighbourhood:
+        """What the agents have after the exchange, for a rule.
+
+        Args:
+            finite: ``[..., m]`` whether there is something finite in each slot; ``None`` where the
+                rule does not ask.
+            remembered: the names of what follows the inputs.
+            gram: ``[..., m, m]`` inner products, if the rule reads them; they are written over.
+            output_layers: the inputs' output layers, if the rule reads them.
+        """
+        more, mask, mixing, index = (0, len(remembered)), self.mask, self.mixing, self.index
+        if finite is None:
+            finite = pad(mask, more, value=True)
+        if remembered:
+            mask, mixing, index = pad(mask, more), pad(mixing, more), pad(index, more)
+        if gram is not None:
+            gram.masked_fill_(~(finite.unsqueeze(-1) & finite.unsqueeze(-2)), 0)
+        return Neighbourhood(
+            mask=mask,
+            finite=finite,
+            mixing=mixing,
+            estimate=self.estimate,
+            largest_estimate=self.largest_estimate,
+            index=index,
+            gram=gram,
+            output_layers=output_layers,
+            remembered={name: self.slots + place for place, name in enumerate(remembered)},
+        )
 
 
 @lru_cache(maxsize=64)
@@ -65,8 +112,14 @@ def padded(networks: tuple[Network, ...], mixing: str, estimate: Estimate) -> Ne
         estimate: the agents' estimate of their poisoned inputs.
     """
     slots = 1 + max(int(network.degrees.max()) for network in networks)
-    everyone = np.arange(networks[0].agents)
-    return _lay_out([_Rows(network, mixing, estimate) for network in networks], everyone, slots)
+    parts = []
+    for network in networks:
+        everyone = np.arange(network.agents)
+        matrix, expected = network.mixing(mixing), estimates(network, estimate)
+        parts.append(_lay_out(network, matrix, expected, everyone, slots))
+    together = {name: torch.cat([getattr(part, name) for part in parts]) for name in _TENSORS}
+    largest = max(part.largest_estimate for part in parts)
+    return Neighbourhoods(**together, largest_estimate=largest)
 
 
 @lru_cache(maxsize=64)
@@ -75,53 +128,28 @@ def by_size(network: Network, mixing: str, estimate: Estimate) -> tuple[Neighbou
 
     So nothing is padded, and an agent is computed just as it would be alone.
     """
-    rows = _Rows(network, mixing, estimate)
-    sizes = np.stack([network.degrees + 1, rows.estimate])
+    matrix, expected = network.mixing(mixing), estimates(network, estimate)
+    sizes = np.stack([network.degrees + 1, expected])
     kinds, which = np.unique(sizes, axis=1, return_inverse=True)
     return tuple(
-        _lay_out([rows], np.flatnonzero(which.ravel() == kind), int(slots))
+        _lay_out(network, matrix, expected, np.flatnonzero(which.ravel() == kind), int(slots))
         for kind, slots in enumerate(kinds[0])
     )
 
 
-class _Rows:
-    """The closed neighbourhoods of one network, own agent first."""
-
-    def __init__(self, network: Network, mixing: str, estimate: Estimate) -> None:
-        self.network = network
-        self.mixing = network.mixing(mixing)
-        self.estimate = estimates(network, estimate)
-
-    def fill(
-        self, agents: NDArray[np.int64], slots: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.float64]]:
-        adjacency, degrees = self.network.adjacency, self.network.degrees[agents]
-        index = np.repeat(agents[:, None], slots, axis=1)
-        mask = np.arange(slots) <= degrees[:, None]
-        neighbours = mask.copy()
-        neighbours[:, 0] = False
-        index[neighbours] = adjacency[agents].indices
-        weights = np.zeros(index.shape)
-        rows = self.mixing[agents].tocoo()
-        others = rows.col != agents[rows.row]
-        weights[neighbours] = rows.data[others]
-        weights[:, 0] = self.mixing.diagonal()[agents]
-        return index, mask, weights
-
-
-def _lay_out(rows: Sequence[_Rows], agents: NDArray[np.int64], slots: int) -> Neighbourhoods:
-    filled = [row.fill(agents, slots) for row in rows]
-    estimate = np.stack([row.estimate[agents] for row in rows])
-    index, mask, weights = (np.stack(part) for part in zip(*filled, strict=True))
-    poisoned = np.stack(
-        [row.network.poisoned_mask[part[0]] for row, part in zip(rows, filled, strict=True)]
-    )
-    return Neighbourhoods(
-        agents=torch.from_numpy(agents),
-        index=torch.from_numpy(index),
-        mask=torch.from_numpy(mask),
-        mixing=torch.from_numpy(weights),
-        estimate=torch.from_numpy(estimate),
-        poisoned=torch.from_numpy(poisoned & mask),
-        largest_estimate=int(estimate.max()),
-    )
+def _lay_out(
+    network: Network, mixing: csr_array, estimate: Ints, agents: Ints, slots: int
+) -> Neighbourhoods:
+    """The inputs of some agents of one network."""
+    index = np.repeat(agents[:, None], slots, axis=1)
+    mask = np.arange(slots) <= network.degrees[agents][:, None]
+    neighbours = mask.copy()
+    neighbours[:, 0] = False
+    index[neighbours] = network.adjacency[agents].indices
+    weights = np.zeros(index.shape)
+    rows = mixing[agents].tocoo()
+    weights[neighbours] = rows.data[rows.col != agents[rows.row]]
+    weights[:, 0] = mixing.diagonal()[agents]
+    arrays = (index, mask, weights, estimate[agents], network.poisoned_mask[index] & mask)
+    tensors = (torch.from_numpy(array).unsqueeze(0) for array in arrays)
+    return Neighbourhoods(*tensors, largest_estimate=int(estimate[agents].max()))

@@ -35,7 +35,6 @@ def aggregate_at(
     taken_for_poisoned = _estimate(rule, estimate, count)
     rank, table = _by_sender(senders, inputs.detach())
     here = Neighbourhoods(
-        agents=rank[:1],
         index=rank.view(1, 1, count),
         mask=torch.ones(1, 1, count, dtype=torch.bool),
         mixing=_mixing(rule, mixing, count).view(1, 1, count),
@@ -48,10 +47,9 @@ def aggregate_at(
         for name in rule.remembers()
     }
     sent = Sent(table.unsqueeze(0), None, known)
-    run = torch.zeros(1, dtype=torch.int64, device=inputs.device)
     models = torch.empty_like(sent.messages)
     with torch.inference_mode():
-        one_by_one(run, rule, count, [here], None, DEFAULT)(sent, models, None, map)
+        one_by_one([0], rule, count, [here], None, DEFAULT)(sent, models, None, map)
     return models[0, int(rank[0])].clone()
 
 

@@ -1,124 +1,95 @@
 """The output layers of messages, for rules that look at them."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
+from bezoar._errors import BezoarError
 from bezoar._questions import some
-from bezoar.exchange._inner_products import (
-    SAMPLE,
-    HeldInputs,
-    central,
-    inner_products,
-    too_close,
-)
-from bezoar.exchange._tuning import DEFAULT, Tuning
+from bezoar.aggregators import Aggregator, OutputLayer
+from bezoar.exchange._gathered import GatheredInputs
+from bezoar.exchange._inner_products import inner_products
+from bezoar.exchange._tuning import Map, Tuning
 
 
 @dataclass(frozen=True)
-class NetworkOutputLayers:
-    """Output layers on a dense network, whose inner products are known for all pairs of messages.
+class GatheredLayers:
+    """The output layers behind the slots of some agents.
 
     Attributes:
-        layers: ``[runs, n, classes, features]`` the output layers of all messages.
-        finite: ``[runs, n]`` which messages are finite.
-        raw: ``[runs, classes, n, n]`` each class's inner products.
-        centred: the same about a common reference.
-        rows: ``[runs or 1, agents, m]`` the message behind each slot.
-        present: ``[runs or 1, agents, m]`` false at padding.
-    """
-
-    layers: Tensor
-    finite: Tensor
-    raw: Tensor
-    centred: Tensor
-    rows: Tensor
-    present: Tensor
-
-    def norms(self) -> Tensor:
-        norms = self.raw.diagonal(dim1=-2, dim2=-1).clamp(min=0).sqrt_()
-        runs, classes, messages = norms.shape
-        _, agents, slots = self.rows.shape
-        rows = self.rows.unsqueeze(2).expand(runs, agents, classes, slots)
-        return norms.unsqueeze(1).expand(runs, agents, classes, messages).gather(-1, rows)
-
-    def products(self, classes: Tensor) -> tuple[Tensor, Tensor]:
-        messages = self.raw.shape[-1]
-        pairs = self.rows.unsqueeze(-1) * messages + self.rows.unsqueeze(-2)
-        places = classes[..., None, None] * messages**2 + pairs.unsqueeze(2)
-        raw, centred = (
-            known.flatten(1).gather(1, places.flatten(1)).view(places.shape).sum(2)
-            for known in (self.raw, self.centred)
-        )
-        if self.layers.dtype != torch.float64:
-            return raw, centred  # in a wider type than the layers' they are exact enough
-        again = too_close(centred, torch.float64, self.present).any(-1)
-        if some(again):
-            # These are far from the common reference and need one of their own.
-            run, agent = again.nonzero(as_tuple=True)
-            here = self.rows.expand(len(raw), -1, -1)[run, agent]
-            gathered = GatheredOutputLayers.of(
-                self.layers[run.unsqueeze(-1), here],
-                self.finite[run.unsqueeze(-1), here],
-                DEFAULT,
-            )
-            raw[again], centred[again] = gathered.products(classes[run, agent])
-        return raw, centred
-
-
-@dataclass(frozen=True)
-class GatheredOutputLayers:
-    """Output layers gathered at each agent.
-
-    Attributes:
-        layers: ``[..., m, classes, features]``, zero at inputs that are not finite.
+        layers: ``[n, classes, features]`` the output layers of all messages.
+        all_norms: ``[n, classes]`` the norms of their rows, float64.
+        all_finite: ``[n]`` which messages are free of NaN and infinity.
+        rows: ``[..., m]`` the message behind each slot.
         tuning: how the work is cut up.
     """
 
     layers: Tensor
+    all_norms: Tensor
+    all_finite: Tensor
+    rows: Tensor
     tuning: Tuning
 
-    @classmethod
-    def of(cls, layers: Tensor, finite: Tensor, tuning: Tuning) -> "GatheredOutputLayers":
-        """Leave out the inputs that are not ``finite [..., m]``."""
-        if some(~finite):
-            layers = layers.masked_fill(~finite[..., None, None], 0)
-        return cls(layers, tuning)
+    def at(self, rows: Tensor) -> "GatheredLayers":
+        """Those behind other slots."""
+        return replace(self, rows=rows)
+
+    @property
+    def finite(self) -> Tensor:
+        """``[..., m]`` whether the message behind each slot is finite."""
+        return self.all_finite[self.rows]
 
     def norms(self) -> Tensor:
-        norms: Tensor = torch.linalg.vector_norm(self.layers, dim=-1).to(torch.float64)
-        return norms.mT
+        return self.all_norms[self.rows].masked_fill_(~self.finite.unsqueeze(-1), 0).mT
 
     def products(self, classes: Tensor) -> tuple[Tensor, Tensor]:
-        *batch, inputs, count, features = self.layers.shape
-        layers = self.layers.reshape(-1, inputs, count, features)
-        chosen = classes.reshape(len(layers), 1, -1)
-        places = torch.arange(len(layers), device=chosen.device)[:, None, None]
-        slots = torch.arange(inputs, device=chosen.device)[:, None]
-        rows = layers[places, slots, chosen].flatten(-2)
-        shape = (*batch, inputs, inputs)
-        exact = rows.to(torch.float64)
-        return (exact @ exact.mT).view(shape), inner_products(HeldInputs(rows), self.tuning).view(
-            shape
-        )
+        row, column, _ = self.layers.stride()
+        count, kinds, features = self.layers.shape
+        # Every stretch of numbers as long as a row of an output layer, of which some are gathered.
+        starts = (count - 1) * row + (kinds - 1) * column + 1
+        stretches = self.layers.as_strided((starts, features), (1, 1))
+        places = self.rows.unsqueeze(-1) * row + classes.unsqueeze(-2) * column
+        values = stretches.index_select(0, places.flatten()).view(*self.rows.shape, -1)
+        gone = ~self.finite
+        if some(gone):
+            values.masked_fill_(gone.unsqueeze(-1), 0)
+        exact = values.to(torch.float64)
+        raw = exact @ exact.mT
+        if values.dtype == torch.float64:
+            inputs = GatheredInputs.held(values.flatten(0, -3))
+            return raw, inner_products(inputs, self.tuning).view(raw.shape)
+        # Products in a wider type than the layers' are as exact as the layers are.
+        exact -= exact[..., :1, :].clone()
+        return raw, exact @ exact.mT
 
 
-def layer_products(layers: Tensor, finite: Tensor) -> tuple[Tensor, Tensor]:
-    """Each class's inner products of ``[..., n, classes, features]``, and about a reference.
+def read_layers(
+    messages: Sequence[Tensor], layer: OutputLayer, map: Map, tuning: Tuning
+) -> GatheredLayers:
+    """The output layers of messages, ``[n, D]`` in each of several parts."""
+    first, *others = layers = [layer.of(part) for part in messages]
+    whole = torch.cat(layers) if others else first  # one part remains a view
+    norms = torch.linalg.vector_norm(whole, dim=-1).to(torch.float64)
+    sums = []
+    for part in messages:
+        spans = tuning.spans(part.shape[-1])
+        sums.append(sum(map(lambda span, part=part: part[:, span].sum(-1), spans)))
+    numbers = torch.arange(len(whole), device=whole.device)
+    return GatheredLayers(whole, norms, torch.isfinite(torch.cat(sums)), numbers, tuning)
 
-    Returns:
-        ``[..., classes, n, n]`` twice, float64.
+
+def layer_of(rule: Aggregator, known: OutputLayer | None) -> OutputLayer:
+    """Where the output layer lies in a message: where the model has it, or where the rule says.
+
+    Raises:
+        BezoarError: where nobody knows.
     """
-    by_class = layers.transpose(-2, -3)
-    rows = torch.empty(by_class.shape, dtype=torch.float64, device=layers.device).copy_(by_class)
-    gone = ~finite
-    if some(gone):
-        rows.masked_fill_(gone[..., None, :, None], 0)
-    stride = max(1, layers.shape[-1] * layers.shape[-2] // SAMPLE)
-    sample = layers[..., ::stride].flatten(-2).masked_fill(gone.unsqueeze(-1), torch.nan)
-    reference = central(sample)[..., None, None, None]
-    middle = rows.gather(-2, reference.expand(*rows.shape[:-2], 1, rows.shape[-1]))
-    raw = rows @ rows.mT
-    rows -= middle
-    return raw, rows @ rows.mT
+    layer = known or rule.output_layer()
+    if layer is None:
+        raise BezoarError(
+            f"aggregator {rule.name}: give head=(classes, features), the shape of the output "
+            "layer at the start of a message"
+        )
+    return layer

@@ -5,13 +5,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from bezoar._errors import BezoarError
+from bezoar.exchange._neighbourhoods import Ints, Neighbourhoods
 from bezoar.networks import Network
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -51,20 +49,29 @@ class FalseMessages:
                     f"neighbour in run {run}"
                 )
 
+    def behind(self, runs: Sequence[int], here: Neighbourhoods) -> Ints:
+        """``[runs, n, slots]`` which of the links each slot's message came by; −1 if by none."""
+        index, agents = here.on_host, here.on_host[0, :, 0]
+        links = np.flatnonzero(np.isin(self.runs, runs) & np.isin(self.receivers, agents))
+        run = (np.array(runs) == self.runs[links, None]).argmax(-1)
+        agent = np.searchsorted(agents, self.receivers[links])
+        slot = (index[run % len(index), agent] == self.senders[links, None]).argmax(-1)
+        found = np.full((len(runs), *index.shape[1:]), -1)
+        found[run, agent, slot] = links
+        return found
+
     @classmethod
     def together(cls, several: "list[FalseMessages]") -> "FalseMessages | None":
         """Those of several groups of runs as one; ``None`` for an empty list."""
         if not several:
             return None
-        offsets = [0]
-        for each in several:
-            offsets.append(offsets[-1] + len(each.values))
+        offsets = np.cumsum([0, *(len(each.values) for each in several[:-1])])
         return cls(
             torch.cat([each.values for each in several]),
             np.concatenate([each.runs for each in several]),
             np.concatenate([each.senders for each in several]),
             np.concatenate([each.receivers for each in several]),
-            np.concatenate([e.rows + offset for e, offset in zip(several, offsets, strict=False)]),
+            np.concatenate([e.rows + offset for e, offset in zip(several, offsets, strict=True)]),
         )
 
 

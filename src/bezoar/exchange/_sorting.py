@@ -1,7 +1,8 @@
 """Sorting a few inputs coordinate by coordinate, by whole-vector minima and maxima."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
+from itertools import pairwise
 
 import torch
 from torch import Tensor
@@ -10,29 +11,20 @@ from torch import Tensor
 NETWORK_INPUTS = 32
 
 
-def sort_ends(inputs: list[Tensor], low: int, high: int) -> list[Tensor]:
-    """Sort so far that the ``low`` smallest and ``high`` largest of each coordinate are in place.
+def sort_ends(inputs: list[Tensor], ends: int) -> list[Tensor]:
+    """Sort so far that the ``ends`` smallest and largest of each coordinate are in place.
 
     Args:
         inputs: tensors of one shape, free of NaN; they are overwritten.
-        low: how many ranks to sort from the smallest on.
-        high: how many from the largest on. Ranks between them come in any order.
+        ends: how many ranks to sort at either end. Ranks between them come in any order.
 
     Returns:
         The tensors by rank.
     """
-    count = len(inputs)
-    if count < 2:
-        return inputs
-    if count > NETWORK_INPUTS:
+    if len(inputs) > NETWORK_INPUTS:
         return list(torch.stack(inputs).sort(0).values)
-    # A sweep that brings one extreme to its end takes as many exchanges as inputs are left.
-    sweeps = low * count + high * count - (low + high) * (low + high + 1) // 2
-    full = _batcher(count)
-    pairs = (
-        iter(full) if low + high >= count - 1 or sweeps >= len(full) else _ends(count, low, high)
-    )
-    spare = torch.empty_like(inputs[0])
+    pairs = comparisons(len(inputs), ends)
+    spare = torch.empty_like(inputs[0]) if pairs else None
     for lower, higher in pairs:
         torch.minimum(inputs[lower], inputs[higher], out=spare)
         torch.maximum(inputs[lower], inputs[higher], out=inputs[higher])
@@ -40,13 +32,25 @@ def sort_ends(inputs: list[Tensor], low: int, high: int) -> list[Tensor]:
     return inputs
 
 
-def _ends(count: int, low: int, high: int) -> Iterator[tuple[int, int]]:
-    for done in range(high):
-        for rank in range(count - 1 - done):
-            yield rank, rank + 1
-    for done in range(low):
-        for rank in range(count - 1 - high, done, -1):
-            yield rank - 1, rank
+@cache
+def comparisons(count: int, ends: int) -> Sequence[tuple[int, int]]:
+    """The pairs of ranks to put in order, one pair after the other."""
+    full = _batcher(count)
+    return full if 2 * ends >= count - 1 else min(tuple(_ends(count, ends)), full, key=len)
+
+
+def _ends(count: int, ends: int) -> Iterator[tuple[int, int]]:
+    """Sweeps, each of which brings one extreme to its end."""
+    for done in range(ends):
+        ranks = range(done, count - done)
+        lower, higher = [*ranks[:-1]], [*ranks]
+        if done == 0:
+            # Of two values that were compared, only one may be the lowest, the other the highest.
+            yield from zip(ranks[::2], ranks[1::2], strict=False)
+            lower = sorted({*ranks[:-1:2], ranks[-2]})
+            higher = sorted({*ranks[1::2], ranks[-1]})
+        yield from pairwise(higher)
+        yield from reversed([*pairwise(lower)])
 
 
 @cache

@@ -39,7 +39,8 @@ class Tuning:
 
     def spans(self, length: int) -> list[slice]:
         """The pieces of a message of this length."""
-        return [slice(start, start + self.long) for start in range(0, length, self.long)]
+        starts = range(0, length, self.long)
+        return [slice(start, min(start + self.long, length)) for start in starts]
 
 
 DEFAULT = Tuning()
