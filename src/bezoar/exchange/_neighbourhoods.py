@@ -151,5 +151,6 @@ def _lay_out(
     weights[neighbours] = rows.data[rows.col != agents[rows.row]]
     weights[:, 0] = mixing.diagonal()[agents]
     arrays = (index, mask, weights, estimate[agents], network.poisoned_mask[index] & mask)
-    tensors = (torch.from_numpy(array).unsqueeze(0) for array in arrays)
-    return Neighbourhoods(*tensors, largest_estimate=int(estimate[agents].max()))
+    first, second, third, fourth, fifth = (torch.from_numpy(a).unsqueeze(0) for a in arrays)
+    largest = int(estimate[agents].max())
+    return Neighbourhoods(first, second, third, fourth, fifth, largest)

@@ -72,12 +72,15 @@ def read_layers(
     first, *others = layers = [layer.of(part) for part in messages]
     whole = torch.cat(layers) if others else first  # one part remains a view
     norms = torch.linalg.vector_norm(whole, dim=-1).to(torch.float64)
-    sums = []
-    for part in messages:
-        spans = tuning.spans(part.shape[-1])
-        sums.append(sum(map(lambda span, part=part: part[:, span].sum(-1), spans)))
+    sums = [_sum(part, map, tuning) for part in messages]
     numbers = torch.arange(len(whole), device=whole.device)
     return GatheredLayers(whole, norms, torch.isfinite(torch.cat(sums)), numbers, tuning)
+
+
+def _sum(messages: Tensor, map: Map, tuning: Tuning) -> Tensor:
+    """``[n]`` the sums of all numbers of messages ``[n, D]``."""
+    parts = map(lambda span: messages[:, span].sum(-1), tuning.spans(messages.shape[-1]))
+    return torch.stack(list(parts)).sum(0)
 
 
 def layer_of(rule: Aggregator, known: OutputLayer | None) -> OutputLayer:

@@ -24,7 +24,9 @@ def sort_ends(inputs: list[Tensor], ends: int) -> list[Tensor]:
     if len(inputs) > NETWORK_INPUTS:
         return list(torch.stack(inputs).sort(0).values)
     pairs = comparisons(len(inputs), ends)
-    spare = torch.empty_like(inputs[0]) if pairs else None
+    if not pairs:
+        return inputs
+    spare = torch.empty_like(inputs[0])
     for lower, higher in pairs:
         torch.minimum(inputs[lower], inputs[higher], out=spare)
         torch.maximum(inputs[lower], inputs[higher], out=inputs[higher])
