@@ -151,6 +151,6 @@ def _lay_out(
     weights[neighbours] = rows.data[rows.col != agents[rows.row]]
     weights[:, 0] = mixing.diagonal()[agents]
     arrays = (index, mask, weights, estimate[agents], network.poisoned_mask[index] & mask)
-    first, second, third, fourth, fifth = (torch.from_numpy(a).unsqueeze(0) for a in arrays)
+    who, there, mixed, expected, poisoned = (torch.from_numpy(a).unsqueeze(0) for a in arrays)
     largest = int(estimate[agents].max())
-    return Neighbourhoods(first, second, third, fourth, fifth, largest)
+    return Neighbourhoods(who, there, mixed, expected, poisoned, largest)
