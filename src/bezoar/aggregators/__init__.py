@@ -30,7 +30,6 @@ from bezoar.aggregators._rule import (
     CoordinateAggregator,
     Estimate,
     WeightedAggregator,
-    estimates,
 )
 from bezoar.aggregators._trimmed_mean import TrimmedMean
 from bezoar.aggregators._weighted_mean import WeightedMean
@@ -77,7 +76,6 @@ __all__ = [
     "WeightedAggregator",
     "WeightedMean",
     "create",
-    "estimates",
     "pairwise",
 ]
 

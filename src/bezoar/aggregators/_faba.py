@@ -19,7 +19,8 @@ class FABA(WeightedAggregator):
     only where more of them come in than are dropped.
 
     Args:
-        estimate: the number of poisoned inputs ``Q_w``: ``"exact"``, ``"max"`` or a number for all.
+        estimate: the number of poisoned inputs ``Q_w``: ``"exact"``, ``"max"``, a number for all,
+            or such a number as ``"up_to_2"``, lower where the rule cannot bear so many.
         keep_own: never drop the own model, as in the code of the paper's authors.
     """
 

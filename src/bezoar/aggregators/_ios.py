@@ -20,7 +20,8 @@ class IOS(WeightedAggregator):
 
     Args:
         mixing: the mixing matrix, ``"metropolis"`` or ``"equal"``.
-        estimate: the number of poisoned inputs ``Q_w``: ``"exact"``, ``"max"`` or a number for all.
+        estimate: the number of poisoned inputs ``Q_w``: ``"exact"``, ``"max"``, a number for all,
+            or such a number as ``"up_to_2"``, lower where the rule cannot bear so many.
         keep_own: never drop the own model, as in the original; the variant studied here may.
     """
 

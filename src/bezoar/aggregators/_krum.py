@@ -19,7 +19,8 @@ class Krum(WeightedAggregator):
     finite are never returned unless there is nothing else.
 
     Args:
-        estimate: the number of poisoned inputs ``Q_w``: ``"exact"``, ``"max"`` or a number for all.
+        estimate: the number of poisoned inputs ``Q_w``: ``"exact"``, ``"max"``, a number for all,
+            or such a number as ``"up_to_2"``, lower where the rule cannot bear so many.
     """
 
     estimate: Estimate = "exact"

@@ -2,15 +2,17 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import Field, fields, is_dataclass
+from dataclasses import Field as Option
+from dataclasses import fields, is_dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
-from pydantic import BeforeValidator
+from numpy.typing import ArrayLike
+from pydantic import Field, ValidationError, ValidatorFunctionWrapHandler, WrapValidator
 from torch import Tensor
 
+from bezoar._arrays import Ints
 from bezoar._errors import BezoarError
 from bezoar._options import Count, Part
 from bezoar.aggregators._neighbourhood import Neighbourhood, OutputLayer
@@ -20,24 +22,27 @@ from bezoar.networks import Network
 #: its model before the local update. In Algorithm 1 they are the same.
 REMEMBERED = ("previous_output", "model_before_step")
 
-
-def _renamed(found: Any) -> Any:
-    """The exact number was once called true."""
-    return "exact" if found == "true" or found is True else found
+#: How an estimate begins that is lower where the rule cannot bear so many.
+UP_TO = "up_to_"
 
 
-#: An agent's estimate of its poisoned inputs: the exact number, the largest exact number in the
-#: network, or one number for all.
-Estimate = Annotated[Literal["exact", "max"] | Count, BeforeValidator(_renamed)]
+def _read_estimate(found: Any, read: ValidatorFunctionWrapHandler) -> Any:
+    """Read an estimate, or list what is allowed. The exact number was once called true."""
+    try:
+        return read("exact" if found == "true" or found is True else found)
+    except ValidationError:
+        raise ValueError(
+            f"expected 'exact' or 'max' or an integer from 0 or one as in '{UP_TO}2', "
+            f"found {found!r}"
+        ) from None
 
 
-def estimates(network: Network, estimate: str | int) -> NDArray[np.int64]:
-    """``[W]``: every agent's estimate ``Q_w`` of the poisoned among its inputs."""
-    if estimate == "exact":
-        return network.poisoned_inputs
-    if estimate == "max":
-        return np.full(network.agents, network.poisoned_inputs.max())
-    return np.full(network.agents, estimate)
+#: An agent's estimate of its poisoned inputs: the exact number; the largest exact number in the
+#: network; one number for all; or one number for all but where the rule cannot bear so many.
+Estimate = Annotated[
+    Literal["exact", "max"] | Count | Annotated[str, Field(pattern=f"^{UP_TO}(0|[1-9][0-9]*)$")],
+    WrapValidator(_read_estimate),
+]
 
 
 class Aggregator(Part):
@@ -89,7 +94,7 @@ class Aggregator(Part):
             mixing: ``[m]`` the agent's row of the mixing matrix, in the order of the inputs. Rules
                 with the option ``mixing`` need it.
             estimate: how many of the inputs are taken for poisoned. Rules whose option
-                ``estimate`` is not itself a number need it.
+                ``estimate`` is ``"exact"`` or ``"max"`` need it.
             senders: the number of the agent behind each input, by which ties are broken; by
                 default the inputs' order.
             remembered: ``[D]`` for each name in :meth:`remembers`.
@@ -114,12 +119,37 @@ class Aggregator(Part):
         return None
 
     def inputs_needed(self, estimate: Any) -> Any:
-        """The least number of inputs with which the rule works, for an estimate or an array."""
+        """The least number of inputs with which the rule works, for an estimate or an array.
+
+        It must not fall as the estimate rises.
+        """
         return 1 + 0 * estimate
+
+    def estimates(self, network: Network) -> Ints:
+        """``[W]`` how many of its inputs each agent takes for poisoned, ``Q_w``."""
+        option = self.wiring()[1]
+        if option == "exact":
+            return network.poisoned_inputs
+        if option == "max":
+            return np.full(network.agents, network.poisoned_inputs.max())
+        return self.assumed(network.degrees + 1)
+
+    def assumed(self, inputs: Ints) -> Ints:
+        """``[...]`` the same for a number in the option, of agents with ``[...]`` inputs.
+
+        If the option is ``up_to_N``, that is as many as the rule can bear, and no more than ``N``.
+        """
+        option = self.wiring()[1]
+        if isinstance(option, int):
+            return np.full(inputs.shape, option)
+        number = min(int(option.removeprefix(UP_TO)), int(inputs.max()))
+        needed = self.inputs_needed(np.arange(number + 1))
+        bearable = np.searchsorted(needed, inputs, side="right") - 1
+        return np.minimum(np.maximum(bearable, 0), inputs - 1)
 
     def check(self, network: Network) -> None:
         """Refuse, naming the agent, a network on which the rule is impossible at some agent."""
-        estimate = estimates(network, self.wiring()[1])
+        estimate = self.estimates(network)
         inputs = network.degrees + 1
         lacking = np.flatnonzero(inputs < self.inputs_needed(estimate))
         if len(lacking):
@@ -133,7 +163,7 @@ class Aggregator(Part):
 
     def __str__(self) -> str:
         """The label, followed by the options that are not at their defaults."""
-        options: tuple[Field[Any], ...] = fields(self) if is_dataclass(self) else ()
+        options: tuple[Option[Any], ...] = fields(self) if is_dataclass(self) else ()
         changed = [
             f"{field.name}={getattr(self, field.name)}"
             for field in options

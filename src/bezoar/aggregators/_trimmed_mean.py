@@ -19,7 +19,8 @@ class TrimmedMean(CoordinateAggregator):
     come in than are dropped, or where an infinite one is kept as the own.
 
     Args:
-        estimate: the number of poisoned inputs ``Q_w``: ``"exact"``, ``"max"`` or a number for all.
+        estimate: the number of poisoned inputs ``Q_w``: ``"exact"``, ``"max"``, a number for all,
+            or such a number as ``"up_to_2"``, lower where the rule cannot bear so many.
         keep_own: drop values of the neighbours alone and always keep the own one, as in the code of
             the paper's authors.
     """

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from bezoar._arrays import Ints
 from bezoar._questions import some
 from bezoar.aggregators import Neighbourhood, OutputLayer, WeightedAggregator
 from bezoar.exchange._gathered import GatheredInputs, combine_carefully
@@ -17,7 +18,7 @@ from bezoar.exchange._inner_products import (
     product_type,
     too_close,
 )
-from bezoar.exchange._neighbourhoods import Ints, Neighbourhoods, padded
+from bezoar.exchange._neighbourhoods import Neighbourhoods, padded
 from bezoar.exchange._output_layers import layer_of, read_layers
 from bezoar.exchange._sent import Sent
 from bezoar.exchange._tuning import Map, Tuning
@@ -50,11 +51,10 @@ class DenseExchange:
         self._rules, self._layer, self._tuning = rules, layer, tuning
         self._runs = [run for runs in rules.values() for run in runs]
         self._rule, *_ = rules
-        here = tuple(networks[run] for run in self._runs)
-        distinct = here if len(set(here)) > 1 else here[:1]
-        everyone = padded(distinct, *self._rule.wiring()).to(device)
+        each = [rule for rule, runs in rules.items() for _ in runs]
+        everyone = padded(each, [networks[run] for run in self._runs]).to(device)
         # Not so many agents at a time that their matrices would fill the memory.
-        size = 8 * MATRICES * len(here) * everyone.slots**2
+        size = 8 * MATRICES * len(each) * everyone.slots**2
         most = everyone.agents if self._rule.reads == "nothing" else tuning.matrix_bytes // size
         self._parts = everyone.some(max(1, most))
 

@@ -89,7 +89,7 @@ class Exchange:
         ]
         self._others: list[GatheredExchange] = []
         for (rule, network), runs in others.items():
-            parts = [part.to(device) for part in by_size(network, *rule.wiring())]
+            parts = [part.to(device) for part in by_size(rule, network)]
             dense = is_dense(network, tuning)
             self._others.append(one_by_one(runs, rule, network.agents, parts, layer, tuning, dense))
 

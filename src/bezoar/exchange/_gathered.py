@@ -11,10 +11,11 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding_bag
 
+from bezoar._arrays import Ints
 from bezoar._questions import some
 from bezoar._workspace import workspace
 from bezoar.aggregators import Aggregator
-from bezoar.exchange._neighbourhoods import Ints, Neighbourhoods
+from bezoar.exchange._neighbourhoods import Neighbourhoods
 from bezoar.exchange._sent import Sent
 from bezoar.exchange._tuning import Map, Tuning
 

@@ -6,15 +6,13 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from torch import Tensor
 from torch.nn.functional import pad
 
-from bezoar.aggregators import Estimate, Neighbourhood, OutputLayers, estimates
+from bezoar._arrays import Ints
+from bezoar.aggregators import Aggregator, Neighbourhood, OutputLayers
 from bezoar.networks import Network
-
-Ints = NDArray[np.int64]
 
 _TENSORS = ("index", "mask", "mixing", "estimate", "poisoned")
 
@@ -102,33 +100,46 @@ class Neighbourhoods:
         )
 
 
-@lru_cache(maxsize=64)
-def padded(networks: tuple[Network, ...], mixing: str, estimate: Estimate) -> Neighbourhoods:
-    """The inputs of all agents, padded to the largest neighbourhood.
+def padded(rules: Sequence[Aggregator], networks: Sequence[Network]) -> Neighbourhoods:
+    """The inputs of all agents in each run, padded to the largest neighbourhood.
+
+    If they are the same in all runs, they are laid out once.
 
     Args:
-        networks: networks of one size.
-        mixing: which mixing matrix.
-        estimate: the agents' estimate of their poisoned inputs.
+        rules: one rule a run, all with the same mixing matrix.
+        networks: one network a run, all of one size.
     """
-    slots = 1 + max(int(network.degrees.max()) for network in networks)
+    estimates = [tuple(r.estimates(n).tolist()) for r, n in zip(rules, networks, strict=True)]
+    runs = tuple(zip(networks, estimates, strict=True))
+    return _padded(runs if len(set(runs)) > 1 else runs[:1], rules[0].wiring()[0])
+
+
+@lru_cache(maxsize=64)
+def _padded(runs: tuple[tuple[Network, tuple[int, ...]], ...], mixing: str) -> Neighbourhoods:
+    slots = 1 + max(int(network.degrees.max()) for network, _ in runs)
     parts = []
-    for network in networks:
+    for network, estimates in runs:
         everyone = np.arange(network.agents)
-        matrix, expected = network.mixing(mixing), estimates(network, estimate)
-        parts.append(_lay_out(network, matrix, expected, everyone, slots))
+        matrix = network.mixing(mixing)
+        parts.append(_lay_out(network, matrix, np.array(estimates), everyone, slots))
     together = {name: torch.cat([getattr(part, name) for part in parts]) for name in _TENSORS}
     largest = max(part.largest_estimate for part in parts)
     return Neighbourhoods(**together, largest_estimate=largest)
 
 
-@lru_cache(maxsize=64)
-def by_size(network: Network, mixing: str, estimate: Estimate) -> tuple[Neighbourhoods, ...]:
+def by_size(rule: Aggregator, network: Network) -> tuple[Neighbourhoods, ...]:
     """The inputs of all agents, those with as many inputs and the same estimate together.
 
     So nothing is padded, and an agent is computed just as it would be alone.
     """
-    matrix, expected = network.mixing(mixing), estimates(network, estimate)
+    return _by_size(network, rule.wiring()[0], tuple(rule.estimates(network).tolist()))
+
+
+@lru_cache(maxsize=64)
+def _by_size(
+    network: Network, mixing: str, estimates: tuple[int, ...]
+) -> tuple[Neighbourhoods, ...]:
+    matrix, expected = network.mixing(mixing), np.array(estimates)
     sizes = np.stack([network.degrees + 1, expected])
     kinds, which = np.unique(sizes, axis=1, return_inverse=True)
     return tuple(

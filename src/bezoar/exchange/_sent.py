@@ -7,8 +7,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from bezoar._arrays import Ints
 from bezoar._errors import BezoarError
-from bezoar.exchange._neighbourhoods import Ints, Neighbourhoods
+from bezoar.exchange._neighbourhoods import Neighbourhoods
 from bezoar.networks import Network
 
 
