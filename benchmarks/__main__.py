@@ -6,12 +6,13 @@ from collections.abc import Callable
 from dataclasses import asdict
 from datetime import date
 
-from benchmarks import agents, long, networks, start, steps
+from benchmarks import agents, long, networks, plan, start, steps
 from benchmarks._measure import Result, tell
 from bezoar.experiments import machine
 
 BENCHMARKS: dict[str, Callable[[], Result]] = {
     "start": start.start,
+    "plan": plan.plan,
     "single": steps.single,
     "fused": steps.fused,
     "share": steps.share,

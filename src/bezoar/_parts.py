@@ -92,7 +92,7 @@ def register(make: Maker, kind: str | None = None, name: str | None = None) -> M
 def maker(kind: str, name: str) -> Maker:
     """What makes the part of a kind that is called ``name``."""
     table = parts_of(kind)
-    if name in table or not _is_own(name):
+    if name in table or not isinstance(name, str) or ":" not in name:
         return choose(kind, name, table)
     place, _, attribute = name.rpartition(":")
     try:
@@ -183,10 +183,6 @@ def split_own(kind: str, text: str) -> tuple[str, str]:
     return name.strip(), rest
 
 
-def _is_own(name: str) -> bool:
-    return isinstance(name, str) and ":" in name
-
-
 def _is_class_of(make: Maker, kind: str) -> bool:
     return isinstance(make, type) and issubclass(make, getattr(_room(kind), KINDS[kind].base))
 
@@ -199,6 +195,7 @@ def _adapted(kind: str, make: Maker) -> Maker:
     return adapted
 
 
+@cache
 def _room(kind: str) -> ModuleType:
     return importlib.import_module(f"bezoar.{KINDS[kind].room}")
 
