@@ -113,7 +113,7 @@ def test_a_module_that_begins_in_its_own_way_keeps_it():
 def test_a_seeded_module_does_not_depend_on_torchs_generator():
     def disturbed():
         torch.rand(3)
-        return models.mlp((9,), 3, width=5)
+        return models.MLP((9,), 3, width=5)
 
     made = models.make(disturbed, 4)
     assert same(made, models.create("mlp", (9,), 3, seed=4, width=5))
@@ -121,16 +121,6 @@ def test_a_seeded_module_does_not_depend_on_torchs_generator():
         by_hand = disturbed()
     models.initialise(by_hand, 4)
     assert same(made, by_hand)
-
-
-def test_softmax_regression_starts_as_a_linear_layer():
-    regression = models.SoftmaxRegression(classes=3, features=5)
-    with torch.random.fork_rng():
-        layer = nn.Linear(5, 3).double()
-    models.initialise(layer, 7)
-    expected = torch.cat([layer.weight.flatten(), layer.bias])
-    assert torch.equal(regression.random_start(7), expected)
-    assert not torch.equal(regression.random_start(8), expected)
 
 
 def test_a_layer_of_ones_own_says_how_it_begins():

@@ -8,7 +8,6 @@ from small_networks import AGENTS, BATCH, Residual, deal, initial, run_of, task_
 from torch import nn
 
 from bezoar import BezoarError, networks, training
-from bezoar.models import SoftmaxRegression
 from bezoar.training import Engine, SoftmaxTask, average_model
 
 D = 7850
@@ -27,7 +26,8 @@ def softmax_task(dataset, runs, workers, **options):
 
 
 def vector(seed):
-    return SoftmaxRegression(10, 784).random_start(seed)
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(7850, dtype=torch.float64, generator=generator) / 28
 
 
 def test_a_network_starts_at_the_given_state_dict(small_mnist, workers):

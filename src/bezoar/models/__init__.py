@@ -16,7 +16,7 @@ from bezoar.models._initialise import ModelFactory, SeededModule, initialise, ma
 from bezoar.models._model import Model, NetworkModel, Softmax, network_model
 from bezoar.models._output_layer import output_layer
 from bezoar.models._resnet import resnet18, resnet34
-from bezoar.models._small import cnn, mlp
+from bezoar.models._small import CNN, MLP
 from bezoar.models._softmax import SoftmaxRegression
 from bezoar.models._starts import STARTS, Pretrained, Random, Start, Weights, Zero
 from bezoar.models._weights import load_weights, set_weights
@@ -24,10 +24,15 @@ from bezoar.models._weights import load_weights, set_weights
 #: Every model by its name.
 MODELS: dict[str, Callable[..., Model]] = {
     "softmax": Softmax,
-    **{make.__name__: network_model(make) for make in (mlp, cnn, resnet18, resnet34)},
+    "mlp": network_model(MLP),
+    "cnn": network_model(CNN),
+    "resnet18": network_model(resnet18),
+    "resnet34": network_model(resnet34),
 }
 
 __all__ = [
+    "CNN",
+    "MLP",
     "MODELS",
     "STARTS",
     "Model",
@@ -41,12 +46,10 @@ __all__ = [
     "Start",
     "Weights",
     "Zero",
-    "cnn",
     "create",
     "initialise",
     "load_weights",
     "make",
-    "mlp",
     "network_model",
     "output_layer",
     "pool_buffers",
@@ -59,14 +62,9 @@ __all__ = [
 def create(
     name: str, image_shape: tuple[int, ...], classes: int, seed: int = 0, **options: Any
 ) -> nn.Module:
-    """The module of the model called ``name``, with parameters that follow from the seed.
+    """The module of the model called ``name``, for samples of a shape, with random parameters.
 
-    Args:
-        name: one of :data:`MODELS`.
-        image_shape: ``(channels, height, width)`` of an image, or ``(features,)``.
-        classes: the number of classes.
-        seed: see :func:`make`.
-        **options: options of the model.
+    They follow from the seed, see :func:`make`. The options are those of the model.
     """
     model = _options.create("model", name, MODELS, options)
     return make(partial(model.module, tuple(image_shape), classes), seed)

@@ -6,15 +6,12 @@ from torch import Tensor
 
 
 def pool_buffers(buffers: Mapping[str, Tensor], weights: Tensor) -> dict[str, Tensor]:
-    """The buffers of an average model, ``[runs, …]`` each.
+    """The buffers of an average model, ``[runs, …]``, from every agent's ``[runs, agents, …]``.
 
     Running means are averaged. A running variance becomes the variance of what all agents have
     seen: the mean of the variances plus the variance of the means. Other numbers are averaged; of
-    counters the largest is taken. What agents without weight hold plays no part, finite or not.
-
-    Args:
-        buffers: ``[runs, agents, …]`` every agent's.
-        weights: ``[runs, agents]`` the weight of each agent; they sum to one.
+    counters the largest is taken. The weights ``[runs, agents]`` sum to one. What agents without
+    weight hold plays no part, finite or not.
     """
     found = {}
     for name, values in buffers.items():

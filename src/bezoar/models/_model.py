@@ -5,14 +5,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, wraps
-from math import prod
 from typing import Any, ClassVar, get_type_hints
 
-from torch import Tensor, nn
+from torch import nn
 
 from bezoar._errors import BezoarError
 from bezoar._options import Part
-from bezoar.models._initialise import SeededModule
+from bezoar.models._small import MLP
 
 #: Makes a module from the shape of a sample, the number of classes, and options.
 ModuleMaker = Callable[..., nn.Module]
@@ -26,24 +25,6 @@ class Model(ABC):
         """A module that turns samples ``[n, *sample_shape]`` into scores ``[n, classes]``."""
 
 
-class Linear(SeededModule):
-    """Softmax regression as a module.
-
-    Args:
-        features: the number of features of a sample.
-        classes: the number of classes.
-    """
-
-    def __init__(self, features: int, classes: int) -> None:
-        super().__init__()
-        self.output = nn.Linear(features, classes)
-
-    def forward(self, samples: Tensor) -> Tensor:
-        """``[n, classes]`` scores of ``[n, …]`` samples."""
-        scores: Tensor = self.output(samples.flatten(1))
-        return scores
-
-
 @dataclass(frozen=True)
 class Softmax(Part, Model):
     """Softmax regression: multinomial logistic regression with a bias."""
@@ -51,7 +32,7 @@ class Softmax(Part, Model):
     name: ClassVar[str] = "softmax"
 
     def module(self, sample_shape: tuple[int, ...], classes: int) -> nn.Module:
-        return Linear(prod(sample_shape), classes)
+        return MLP(sample_shape, classes, depth=0)
 
 
 @dataclass(frozen=True)
@@ -77,8 +58,7 @@ class NetworkModel(Model):
 def network_model(make: ModuleMaker) -> Callable[..., NetworkModel]:
     """What takes a network's options alone, as other parts that are chosen by name do.
 
-    Args:
-        make: a class or function of the shape of a sample, the number of classes, and options.
+    ``make`` is a class or function of the shape of a sample, the number of classes, and options.
     """
     taken = list(inspect.signature(make).parameters.values())
     if len(taken) < 2:

@@ -25,7 +25,7 @@ def resnet18(
         width: the channels of the first stage; each of the next three has twice as many.
         norm: ``"batch"`` or ``"group"``, which keeps no statistics: 16 channels a group.
     """
-    return ResNet(image_shape, classes, (2, 2, 2, 2), width, norm)
+    return ResNet(image_shape, classes, [2, 2, 2, 2], width, norm)
 
 
 def resnet34(
@@ -33,33 +33,19 @@ def resnet34(
 ) -> nn.Module:
     """`He et al. <https://arxiv.org/abs/1512.03385>`_'s residual network of 34 layers.
 
-    Args:
-        image_shape: ``(channels, height, width)`` of an image.
-        classes: the number of classes.
-        width: as for :func:`resnet18`.
-        norm: as for :func:`resnet18`.
+    It is otherwise as :func:`resnet18`.
     """
-    return ResNet(image_shape, classes, (3, 4, 6, 3), width, norm)
+    return ResNet(image_shape, classes, [3, 4, 6, 3], width, norm)
 
 
 class ResNet(SeededModule):
     """A first convolution, stages of residual blocks, the mean over the image, an output layer.
 
-    Args:
-        image_shape: ``(channels, height, width)`` of an image.
-        classes: the number of classes.
-        blocks: how many blocks each stage has. A stage halves height and width, the first not.
-        width: the channels of the first stage.
-        norm: ``"batch"`` or ``"group"``.
+    Each stage has some ``blocks``, and all but the first halve height and width.
     """
 
     def __init__(
-        self,
-        image_shape: tuple[int, ...],
-        classes: int,
-        blocks: tuple[int, ...],
-        width: int,
-        norm: str,
+        self, image_shape: tuple[int, ...], classes: int, blocks: list[int], width: int, norm: str
     ) -> None:
         super().__init__()
         channels, _, _ = check_image(image_shape)

@@ -10,9 +10,7 @@ from bezoar.models._checks import check_count, check_image
 from bezoar.models._initialise import SeededModule
 
 
-def cnn(
-    image_shape: tuple[int, ...], classes: int, width: int = 32, hidden: int = 512
-) -> nn.Module:
+class CNN(SeededModule):
     """`McMahan et al. <https://arxiv.org/abs/1602.05629>`_'s convolutional network.
 
     Two 5 × 5 convolutions, each followed by 2 × 2 max-pooling, then a fully connected layer.
@@ -23,25 +21,10 @@ def cnn(
         width: the channels of the first convolution; the second has twice as many.
         hidden: the neurons of the fully connected layer.
     """
-    return CNN(image_shape, classes, width, hidden)
 
-
-def mlp(image_shape: tuple[int, ...], classes: int, width: int = 200, depth: int = 2) -> nn.Module:
-    """`McMahan et al. <https://arxiv.org/abs/1602.05629>`_'s fully connected network.
-
-    Args:
-        image_shape: the shape of a sample, which is flattened.
-        classes: the number of classes.
-        width: the neurons of a hidden layer.
-        depth: the number of hidden layers.
-    """
-    return MLP(image_shape, classes, width, depth)
-
-
-class CNN(SeededModule):
-    """See :func:`cnn`."""
-
-    def __init__(self, image_shape: tuple[int, ...], classes: int, width: int, hidden: int) -> None:
+    def __init__(
+        self, image_shape: tuple[int, ...], classes: int, width: int = 32, hidden: int = 512
+    ) -> None:
         super().__init__()
         channels, height, width_px = check_image(image_shape, least=4)
         check_count("width", width)
@@ -60,9 +43,18 @@ class CNN(SeededModule):
 
 
 class MLP(SeededModule):
-    """See :func:`mlp`."""
+    """`McMahan et al. <https://arxiv.org/abs/1602.05629>`_'s fully connected network.
 
-    def __init__(self, image_shape: tuple[int, ...], classes: int, width: int, depth: int) -> None:
+    Args:
+        image_shape: the shape of a sample, which is flattened.
+        classes: the number of classes.
+        width: the neurons of a hidden layer.
+        depth: the number of hidden layers.
+    """
+
+    def __init__(
+        self, image_shape: tuple[int, ...], classes: int, width: int = 200, depth: int = 2
+    ) -> None:
         super().__init__()
         check_count("width", width)
         check_count("depth", depth, least=0)

@@ -1,14 +1,11 @@
 """Softmax regression: how a model lies in memory."""
 
 from dataclasses import dataclass
-from math import sqrt
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-
-from bezoar._seeds import Purpose, generator
 
 #: Matrix products are several times faster when their long dimensions are multiples of this.
 ALIGNMENT = 16
@@ -41,12 +38,6 @@ class SoftmaxRegression:
         """The number of parameters, ``D``."""
         return self.classes * (self.features + 1)
 
-    def random_start(self, seed: int) -> Tensor:
-        """``[D]`` where a linear layer of PyTorch begins: uniform in ±1/√features."""
-        bound = 1 / sqrt(self.features)
-        drawn = generator(seed, Purpose.MODEL).uniform(-bound, bound, size=self.parameters)
-        return torch.from_numpy(drawn)
-
     def design(self, samples: NDArray[np.generic], dtype: torch.dtype) -> Tensor:
         """``[n, width]`` samples with bias column and padding; uint8 pixels scaled to [−1, 1].
 
@@ -60,21 +51,15 @@ class SoftmaxRegression:
         design[:, self.features] = 1
         return design
 
-    def head(self, models: Tensor) -> Tensor:
-        """``[..., classes, features]`` the weights without the biases, as a view."""
-        return models[..., : self.features]
-
     def flatten(self, models: Tensor) -> Tensor:
         """``[..., classes, width]`` in memory as vectors ``[..., D]``."""
-        biases = models[..., self.features]
-        return torch.cat([self.head(models).flatten(-2), biases], dim=-1)
+        weights, biases = models[..., : self.features], models[..., self.features]
+        return torch.cat([weights.flatten(-2), biases], dim=-1)
 
     def unflatten(self, vectors: Tensor) -> Tensor:
         """Vectors ``[..., D]`` as ``[..., classes, width]`` in memory."""
-        weights = self.classes * self.features
+        weights, biases = vectors.split([self.classes * self.features, self.classes], -1)
         models = vectors.new_zeros(*vectors.shape[:-1], self.classes, self.width)
-        models[..., : self.features] = vectors[..., :weights].reshape(
-            *vectors.shape[:-1], self.classes, self.features
-        )
-        models[..., self.features] = vectors[..., weights:]
+        models[..., : self.features] = weights.unflatten(-1, (self.classes, self.features))
+        models[..., self.features] = biases
         return models

@@ -16,16 +16,7 @@ LISTED = 5
 
 
 def load_weights(path: str | Path, module: nn.Module, new_output_layer: bool = False) -> None:
-    """Give a module the parameters and buffers in a safetensors file, all or none of them.
-
-    Args:
-        path: the file, with the tensors of the module's ``state_dict``.
-        module: the module, which is changed in place.
-        new_output_layer: see :func:`set_weights`.
-
-    Raises:
-        BezoarError: if the file cannot be read, or its tensors do not fit.
-    """
+    """Give a module the tensors in a safetensors file, all or none; see :func:`set_weights`."""
     try:
         given = load_file(path)
     except (SafetensorError, OSError) as error:

@@ -33,7 +33,7 @@ from bezoar.training._schedules import (
     Schedule,
 )
 from bezoar.training._softmax import SoftmaxTask
-from bezoar.training._task import DTYPES, Cost, Task, check_device, check_runs
+from bezoar.training._task import DTYPES, Cost, DatasetTask, Task, check_device, check_runs
 from bezoar.training._workers import Workers, available_cores
 
 __all__ = [
@@ -45,6 +45,7 @@ __all__ = [
     "CheckpointError",
     "Constant",
     "Cost",
+    "DatasetTask",
     "Engine",
     "HeavyBall",
     "History",

@@ -1,7 +1,5 @@
 """Gradients of agents with many samples each: matrix products agent by agent."""
 
-from collections.abc import Sequence
-
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -9,11 +7,9 @@ from torch import Tensor
 
 from bezoar._workspace import workspace
 from bezoar.attacks import Attack
-from bezoar.data import Dataset, Partition
 from bezoar.models import SoftmaxRegression
-from bezoar.training._poisoned_labels import poisoned_labels
-from bezoar.training._run import Run
-from bezoar.training._workers import Workers
+from bezoar.training._agent_samples import poisoned_labels
+from bezoar.training._task import DatasetTask
 
 #: Samples multiplied at a time, so that logits and probabilities stay in the cache.
 BLOCK = 512
@@ -25,24 +21,16 @@ class AgentByAgent:
     The part ``Y X`` of a gradient does not change from step to step and is computed once.
     """
 
-    def __init__(
-        self,
-        model: SoftmaxRegression,
-        dataset: Dataset,
-        partition: Partition,
-        runs: Sequence[Run],
-        dtype: torch.dtype,
-        device: torch.device,
-        workers: Workers,
-    ) -> None:
-        self._model, self._runs, self._agents = model, len(runs), partition.agents
-        self._dtype, self._device, self._workers = dtype, device, workers
+    def __init__(self, task: DatasetTask, model: SoftmaxRegression) -> None:
+        dataset, partition = task.dataset, task.partition
+        self._model, self._runs, self._agents = model, len(task.runs), task.agents
+        self._dtype, self._device, self._workers = task.dtype, task.device, task.workers
         self._offsets = partition.offsets.tolist()
-        self._samples = model.design(dataset.train[partition.order], dtype).to(device)
+        self._samples = model.design(dataset.train[partition.order], task.dtype).to(task.device)
         self._biggest_first = np.argsort(-partition.sizes, kind="stable").tolist()
         # For an agent the attacks that choose labels by its model, in which runs, and where.
         self._dynamic: dict[int, list[tuple[Attack, Tensor, Tensor]]] = {}
-        self._targets = self._label_part(dataset, partition, runs)
+        self._targets = self._label_part(task)
 
     def samples(self, agent: int) -> Tensor:
         """``[n, width]`` one agent's samples, as the model takes them."""
@@ -78,25 +66,16 @@ class AgentByAgent:
         torch.sub(products.view_as(out).div_(count), self._targets[:, agent], out=out)
 
     def _pass(
-        self,
-        agent: int,
-        rows: Tensor,
-        judges: Tensor | None = None,
-        want_costs: bool = False,
+        self, agent: int, rows: Tensor, judges: Tensor | None = None, want_costs: bool = False
     ) -> tuple[Tensor, Tensor]:
-        """Go through an agent's samples once.
+        """Go through an agent's samples once, for models ``rows [runs·classes, width]``.
 
-        Args:
-            agent: whose samples.
-            rows: ``[runs·classes, width]`` the models to evaluate.
-            judges: ``[runs, classes, width]`` the models by which dynamic labels are chosen, if
-                they are not the same.
-            want_costs: whether the second result is needed.
+        Dynamic labels are chosen by ``judges [runs, classes, width]``, if these are other models.
 
         Returns:
             ``[runs·classes, width]`` the sum of probabilities times samples, in memory that is used
-            again, and ``[runs]`` the mean over the samples of the logarithm of the softmax
-            denominator.
+            again, and, if costs are wanted, ``[runs]`` the mean over the samples of the logarithm
+            of the softmax denominator.
         """
         height, width = rows.shape
         products = workspace("products", (height, width), self._dtype, self._device)
@@ -137,30 +116,26 @@ class AgentByAgent:
             here = dynamic[:, None, first : first + len(samples)].to(likely.dtype)
             likely[runs] = likely[runs].scatter_add_(1, attack.on_scores(judged), -here)
 
-    def _label_part(self, dataset: Dataset, partition: Partition, runs: Sequence[Run]) -> Tensor:
+    def _label_part(self, task: DatasetTask) -> Tensor:
         """``[runs, agents, classes, width]`` the constant ``(1/n) Y X`` of every gradient."""
         shape = (self._runs, self._agents, self._model.classes, self._model.width)
         targets = torch.zeros(shape, dtype=self._dtype, device=self._device)
 
         def true_labels(agent: int) -> None:
-            labels = dataset.train_labels[partition.samples(agent)]
+            labels = task.dataset.train_labels[task.partition.samples(agent)]
             targets[:, agent] = self._class_means(agent, labels, np.ones(len(labels)))
 
         self._workers.map(true_labels, range(self._agents))
         dynamic: dict[tuple[int, Attack], list[tuple[int, NDArray[np.bool_]]]] = {}
-        for held in poisoned_labels(dataset, partition, runs):
-            targets[held.run, held.agent] = self._class_means(
-                held.agent, held.labels, np.where(held.dynamic, 0.0, 1.0)
-            )
-            if held.dynamic.any():
-                who = held.agent, runs[held.run].attack
-                dynamic.setdefault(who, []).append((held.run, held.dynamic))
+        for run, agent, labels, where in poisoned_labels(task):
+            targets[run, agent] = self._class_means(agent, labels, np.where(where, 0.0, 1.0))
+            if where.any():
+                dynamic.setdefault((agent, task.runs[run].attack), []).append((run, where))
         for (agent, attack), entries in dynamic.items():
             numbers, masks = zip(*entries, strict=True)
-            where = torch.from_numpy(np.stack(masks)).to(self._device)
-            self._dynamic.setdefault(agent, []).append(
-                (attack, torch.tensor(numbers, device=self._device), where)
-            )
+            runs = torch.tensor(numbers, device=self._device)
+            chosen = torch.from_numpy(np.stack(masks)).to(self._device)
+            self._dynamic.setdefault(agent, []).append((attack, runs, chosen))
         return targets
 
     def _class_means(

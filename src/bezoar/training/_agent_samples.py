@@ -1,7 +1,6 @@
 """The samples and labels of every agent, as torch modules take them."""
 
-import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,13 +8,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from bezoar.attacks import Attack
-from bezoar.data import Dataset, Partition
+from bezoar._arrays import Bools, Ints
+from bezoar._seeds import Purpose, generator
+from bezoar.attacks import Attack, OwnData
 from bezoar.training._augment import crop_and_flip
-from bezoar.training._poisoned_labels import poisoned_labels
-from bezoar.training._run import Run
-
-Ints = NDArray[np.int64]
+from bezoar.training._task import DatasetTask
 
 
 @dataclass(frozen=True)
@@ -47,29 +44,12 @@ class Labels:
 
 
 class AgentSamples:
-    """What every agent trains on; samples stay where the dataset has them until they are needed.
+    """What agents train on; samples stay where the dataset has them until they are needed."""
 
-    Args:
-        dataset: the samples.
-        partition: who holds which.
-        runs: the runs, whose attacks poison labels.
-        dtype: the type of the inputs.
-        device: where the inputs will be.
-    """
-
-    def __init__(
-        self,
-        dataset: Dataset,
-        partition: Partition,
-        runs: Sequence[Run],
-        dtype: torch.dtype,
-        device: torch.device,
-    ) -> None:
-        self._dataset, self._partition, self._runs = dataset, partition, runs
-        self._dtype, self._device = dtype, device
-        self._poisoned = {
-            (held.run, held.agent): held for held in poisoned_labels(dataset, partition, runs)
-        }
+    def __init__(self, task: DatasetTask) -> None:
+        self._dataset, self._partition, self._runs = task.dataset, task.partition, task.runs
+        self._dtype, self._device = task.dtype, task.device
+        self._poisoned = {(run, agent): held for run, agent, *held in poisoned_labels(task)}
 
     def inputs(
         self, agent: int, places: Ints, augmentation: np.random.Generator | None = None
@@ -87,12 +67,9 @@ class AgentSamples:
         if poisoned is None:
             true = self._dataset.train_labels[self._partition.samples(agent)[places]]
             return Labels(self._to_device(true), None, attack)
-        dynamic = poisoned.dynamic[places]
-        return Labels(
-            self._to_device(poisoned.labels[places]),
-            self._to_device(dynamic) if dynamic.any() else None,
-            attack,
-        )
+        labels, dynamic = (values[places] for values in poisoned)
+        chosen = self._to_device(dynamic) if dynamic.any() else None
+        return Labels(self._to_device(labels), chosen, attack)
 
     def tests(self, places: slice) -> tuple[Tensor, Tensor]:
         """``[n, …]`` some test samples, and ``[n]`` their labels."""
@@ -103,17 +80,24 @@ class AgentSamples:
         return torch.from_numpy(np.array(numbers)).to(self._device)
 
 
+def poisoned_labels(task: DatasetTask) -> Iterator[tuple[int, int, Ints, Bools]]:
+    """Every run and poisoned agent in it, with the labels that the agent trains with.
+
+    The last is true where the attack decides instead, in every iteration anew. All other agents
+    have the true labels.
+    """
+    dataset = task.dataset
+    for number, run in enumerate(task.runs):
+        for agent in run.network.poisoned:
+            places = task.partition.samples(agent)
+            own = OwnData(dataset.train, dataset.train_labels, places, dataset.classes)
+            rng = generator(run.seed, Purpose.ATTACK, agent)
+            yield number, agent, *run.attack.on_labels(own, rng)
+
+
 def as_inputs(samples: NDArray[np.generic], dtype: torch.dtype, device: torch.device) -> Tensor:
     """Samples as a tensor, channels last in memory; uint8 pixels are scaled to [−1, 1]."""
     values = torch.from_numpy(samples).to(device).to(dtype)
     if values.ndim == 4:
         values = values.contiguous(memory_format=torch.channels_last)
     return values.mul_(2 / 255).sub_(1) if samples.dtype == np.uint8 else values
-
-
-def data_identity(dataset: Dataset, partition: Partition) -> str:
-    """A checksum of the data and of who holds what."""
-    digest = hashlib.sha256(dataset.fingerprint.encode())
-    for part in (partition.order, partition.offsets):
-        digest.update(np.ascontiguousarray(part).data)
-    return digest.hexdigest()

@@ -1,6 +1,6 @@
 """Gradients of many agents with few samples each: batched matrix products over agents."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 import torch
@@ -8,11 +8,9 @@ from torch import Tensor
 
 from bezoar._workspace import workspace
 from bezoar.attacks import Attack
-from bezoar.data import Dataset, Partition
 from bezoar.models import SoftmaxRegression
-from bezoar.training._poisoned_labels import poisoned_labels
-from bezoar.training._run import Run
-from bezoar.training._workers import Workers
+from bezoar.training._agent_samples import poisoned_labels
+from bezoar.training._task import DatasetTask
 
 #: Bytes of gathered samples held at a time by a worker.
 BATCH_BYTES = 2 << 20
@@ -25,38 +23,28 @@ class AgentsInBatches:
     padded to the largest number that any agent holds.
     """
 
-    def __init__(
-        self,
-        model: SoftmaxRegression,
-        dataset: Dataset,
-        partition: Partition,
-        runs: Sequence[Run],
-        dtype: torch.dtype,
-        device: torch.device,
-        workers: Workers,
-    ) -> None:
-        self._model, self._runs, self._agents = model, len(runs), partition.agents
-        self._device, self._workers = device, workers
+    def __init__(self, task: DatasetTask, model: SoftmaxRegression) -> None:
+        dataset, partition, device = task.dataset, task.partition, task.device
+        self._model, self._runs, self._agents = model, len(task.runs), task.agents
+        self._device, self._workers = device, task.workers
         most = int(partition.sizes.max())
         place = np.arange(most)
         held = place < partition.sizes[:, None]
         source = np.minimum(partition.offsets[:-1, None] + place, len(partition.order) - 1)
         index = partition.order[source]
         used, compact = np.unique(index, return_inverse=True)
-        self._samples = model.design(dataset.train[used], dtype).to(device)
+        self._samples = model.design(dataset.train[used], task.dtype).to(device)
         self._index = torch.from_numpy(compact.reshape(index.shape)).to(device)
         share = np.where(held, 1.0 / partition.sizes[:, None], 0.0)
-        self._share = torch.from_numpy(share).to(dtype).to(device)
-        labels = np.broadcast_to(dataset.train_labels[index], (len(runs), *index.shape)).copy()
+        self._share = torch.from_numpy(share).to(task.dtype).to(device)
+        labels = np.tile(dataset.train_labels[index], (self._runs, 1, 1))
         dynamic: dict[Attack, np.ndarray] = {}
-        for poisoned in poisoned_labels(dataset, partition, runs):
-            count = len(poisoned.labels)
-            labels[poisoned.run, poisoned.agent, :count] = poisoned.labels
-            if poisoned.dynamic.any():
-                where = dynamic.setdefault(
-                    runs[poisoned.run].attack, np.zeros(labels.shape, dtype=np.bool_)
-                )
-                where[poisoned.run, poisoned.agent, :count] = poisoned.dynamic
+        for run, agent, poisoned, chosen in poisoned_labels(task):
+            labels[run, agent, : len(poisoned)] = poisoned
+            if chosen.any():
+                attack = task.runs[run].attack
+                where = dynamic.setdefault(attack, np.zeros(labels.shape, dtype=np.bool_))
+                where[run, agent, : len(chosen)] = chosen
         self._labels = torch.from_numpy(labels).to(device)
         self._dynamic = {
             attack: torch.from_numpy(where).to(device) for attack, where in dynamic.items()
@@ -96,14 +84,10 @@ class AgentsInBatches:
     def _pass(
         self, agents: slice, rows: Tensor, judges: Tensor, out: Tensor, costs: Tensor | None = None
     ) -> None:
-        """Gradients and, if asked, costs of some agents.
+        """Write the gradients and, if asked, the costs ``[runs, agents]`` of some agents.
 
-        Args:
-            agents: which.
-            rows: ``[runs, agents, classes, width]`` where to take the gradients.
-            judges: the same, the models by which dynamic labels are chosen.
-            out: the same, where to write the gradients.
-            costs: ``[runs, agents]`` where to write the costs.
+        Gradients are taken at ``rows [runs, agents, classes, width]`` with the labels that the
+        models ``judges``, of the same shape, lead to.
         """
         index, share = self._index[agents], self._share[agents]
         picked = self._labels[:, agents].unsqueeze(-2)

@@ -9,14 +9,10 @@ PADDING = 4
 
 
 def crop_and_flip(images: NDArray[np.generic], rng: np.random.Generator) -> NDArray[np.generic]:
-    """Move every image by up to four pixels, and mirror every other one, at random.
+    """Move images ``[n, channels, height, width]`` by up to four pixels, mirror half, at random.
 
     An image is padded with zeros (black pixels) and mirrored left to right with probability one
     half; then a part of its former size is cut out, each as likely.
-
-    Args:
-        images: ``[n, channels, height, width]``.
-        rng: where the random choices come from.
     """
     count, channels, height, width = images.shape
     down, right = rng.integers(0, 2 * PADDING + 1, size=(2, count))

@@ -3,13 +3,11 @@
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bezoar._arrays import Ints
 from bezoar._errors import BezoarError
 from bezoar._options import choose
 from bezoar._seeds import Purpose, generator
-
-Ints = NDArray[np.int64]
 
 #: In which order an agent goes through its samples.
 Order = Literal["random", "consecutive"]
@@ -41,13 +39,7 @@ class Batches:
         self._last: dict[tuple[int, int], tuple[int, Ints]] = {}
 
     def places(self, seed: int, agent: int, update: int) -> Ints:
-        """``[batch]`` which of its own samples the agent takes.
-
-        Args:
-            seed: the run's seed.
-            agent: which agent.
-            update: which local update, counted from 1.
-        """
+        """``[batch]`` which of its samples an agent takes for a local update, counted from 1."""
         size, start = self._sizes[agent], (update - 1) * self.batch
         passes = range(start // size, -(-(start + self.batch) // size))
         orders = [self._pass(seed, agent, number) for number in passes]

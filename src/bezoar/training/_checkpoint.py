@@ -94,21 +94,19 @@ class Checkpoint:
                         f"checkpoint: {path} has the format {metadata.get('format')}; this "
                         f"version of bezoar reads {FORMAT}"
                     )
-                names = json.loads(metadata["metrics"])
-                columns = {name: file.get_tensor(_METRICS + name).clone() for name in names}
-                iterations = file.get_tensor(_ITERATIONS).tolist()
-                tensors = {
-                    name: file.get_tensor(_STATE + name).clone()
-                    for name in json.loads(metadata["state"])
-                }
-                return cls(
-                    State(int(metadata["iteration"]), tensors),
-                    [
-                        (iteration, {name: column[place] for name, column in columns.items()})
-                        for place, iteration in enumerate(iterations)
-                    ],
-                    tuple(json.loads(metadata["subject"])),
+                columns, tensors = (
+                    {name: file.get_tensor(prefix + name).clone() for name in json.loads(names)}
+                    for prefix, names in (
+                        (_METRICS, metadata["metrics"]),
+                        (_STATE, metadata["state"]),
+                    )
                 )
+                measured = [
+                    (iteration, {name: column[place] for name, column in columns.items()})
+                    for place, iteration in enumerate(file.get_tensor(_ITERATIONS).tolist())
+                ]
+                state = State(int(metadata["iteration"]), tensors)
+                return cls(state, measured, tuple(json.loads(metadata["subject"])))
         except CheckpointError:
             raise
         except (SafetensorError, LookupError, ValueError) as error:
@@ -117,12 +115,7 @@ class Checkpoint:
     def check(self, subject: Sequence[str], state: State) -> None:
         """Refuse to go on with another training than the one this was made in.
 
-        Args:
-            subject: what is to be trained.
-            state: one like those of the training.
-
-        Raises:
-            CheckpointError: with what was expected and what was found.
+        It is told by what is to be trained, and by a state like those of the training.
         """
         for expected, found in zip_longest(subject, self.subject, fillvalue="nothing"):
             if expected != found:

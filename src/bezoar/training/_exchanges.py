@@ -1,6 +1,6 @@
 """The exchanges of a training: networks may change from iteration to iteration."""
 
-from collections import OrderedDict
+from functools import lru_cache
 
 from bezoar.exchange import Exchange, Tuning
 from bezoar.networks import Network
@@ -11,38 +11,21 @@ KEPT = 16
 
 
 class Exchanges:
-    """The exchange of every iteration, known by the value of its networks.
-
-    Args:
-        task: the runs, and the threads that share the work.
-        tuning: how exchanges are computed.
-    """
+    """The exchange of every iteration of a task, known by the value of its networks."""
 
     def __init__(self, task: Task, tuning: Tuning) -> None:
-        self._task, self._tuning = task, tuning
-        self._known: OrderedDict[tuple[Network, ...], Exchange] = OrderedDict()
-        self.at(1)
+        self._networks = [run.network for run in task.runs]
+        rules = [run.aggregator for run in task.runs]
+        #: Whether some rule remembers models.
+        self.remember = any(rule.remembers() for rule in rules)
 
-    @property
-    def remember(self) -> bool:
-        """Whether some rule remembers models."""
-        return any(run.aggregator.remembers() for run in self._task.runs)
+        def made(networks: tuple[Network, ...]) -> Exchange:
+            layer, device, share = task.output_layer, task.device, task.workers.map
+            return Exchange(rules, networks, layer=layer, device=device, map=share, tuning=tuning)
+
+        self._on = lru_cache(KEPT)(made)
+        self.at(1)
 
     def at(self, iteration: int) -> Exchange:
         """The exchange of one iteration, counted from 1."""
-        networks = tuple(run.network.at(iteration) for run in self._task.runs)
-        if networks in self._known:
-            self._known.move_to_end(networks)
-            return self._known[networks]
-        exchange = Exchange(
-            [run.aggregator for run in self._task.runs],
-            networks,
-            layer=self._task.output_layer,
-            device=self._task.device,
-            map=self._task.workers.map,
-            tuning=self._tuning,
-        )
-        self._known[networks] = exchange
-        if len(self._known) > KEPT:
-            self._known.popitem(last=False)
-        return exchange
+        return self._on(tuple(network.at(iteration) for network in self._networks))

@@ -3,7 +3,7 @@
 import copy
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -19,15 +19,8 @@ BUFFERS = "buffers."
 _RANDOM = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.RReLU)
 
 
-@dataclass(frozen=True)
-class _BufferPlace:
-    """Where a module keeps a buffer.
-
-    Attributes:
-        name: the buffer's name in the whole module.
-        owner: the part of the module that has it.
-        key: its name there.
-    """
+class _BufferPlace(NamedTuple):
+    """A buffer's name in a module, the part of the module that has it, and its name there."""
 
     name: str
     owner: nn.Module
@@ -161,11 +154,7 @@ class FlatModel:
 
 
 class Lender:
-    """Lends a thread a model for itself.
-
-    Args:
-        model: what is lent are copies of it.
-    """
+    """Lends a thread a copy of a model for itself."""
 
     def __init__(self, model: FlatModel) -> None:
         self._model = model
@@ -201,10 +190,8 @@ def average_model(
 ) -> dict[str, Tensor]:
     """The average of some agents' final models, with the names of a module's ``state_dict``.
 
-    Args:
-        module: a module like those that were trained; it loses its own parameters.
-        models: ``[agents, D]`` as a :class:`~bezoar.training.History` has them.
-        buffers: ``[agents, …]`` likewise.
+    The module, one like those that were trained, loses its own parameters. The models ``[agents,
+    D]`` and buffers ``[agents, …]`` are as a :class:`~bezoar.training.History` has them.
     """
     flat = FlatModel(module)
     weights = torch.full((1, len(models)), 1 / len(models), dtype=torch.float64)

@@ -11,12 +11,7 @@ PIECE_BYTES = 1 << 20
 
 
 class LocalUpdates:
-    """What the runs' optimisers, step sizes and weight decays make of gradients.
-
-    Args:
-        task: the runs, and the threads that share the work.
-        iterations: the number of iterations, ``K``.
-    """
+    """What the runs' optimisers, step sizes and weight decays make of gradients."""
 
     def __init__(self, task: Task, iterations: int) -> None:
         self._runs, self._workers, self._iterations = task.runs, task.workers, iterations

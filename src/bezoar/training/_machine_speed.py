@@ -18,10 +18,8 @@ PRODUCT = (320, 800, 1024)
 def product_speed(workers: int | None = None, products: int = 20, rounds: int = 6) -> float:
     """Floating-point operations a second in float32 products like those of a step.
 
-    Args:
-        workers: how many threads, all multiplying at once; by default one a core.
-        products: how many each does in a round.
-        rounds: how many to take the median of, after one that does not count.
+    All workers, by default one a core, multiply at once. It is the median of some rounds of so many
+    products, after one round that does not count.
     """
     rows, width, samples = PRODUCT
     left, right = torch.rand(rows, width), torch.rand(width, samples)
@@ -45,12 +43,7 @@ def operations(
 ) -> float:
     """Floating-point operations of training one run; only matrix products are counted.
 
-    Args:
-        cost: what a step and a test take, from the task.
-        iterations: how many steps.
-        every: iterations between two measurements.
-        metrics: what is measured.
-        regular: the number of regular agents.
+    ``cost`` is the task's; ``regular`` is the number of regular agents.
     """
     needs = {need for name in metrics for need in METRICS[name].needs}
     tested = ("average test" in needs) + regular * ("agent tests" in needs)

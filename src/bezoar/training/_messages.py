@@ -29,17 +29,7 @@ def false_messages(
         if run.attack.lies and run.network.poisoned:
             groups.setdefault((run.attack, run.network.at(iteration)), []).append(number)
     return FalseMessages.together(
-        [
-            _of_group(
-                attack,
-                network,
-                numbers,
-                messages,
-                models,
-                iteration,
-            )
-            for (attack, network), numbers in groups.items()
-        ]
+        [_of_group(*who, some, messages, models, iteration) for who, some in groups.items()]
     )
 
 

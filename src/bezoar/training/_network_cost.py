@@ -20,15 +20,7 @@ def network_cost(
 ) -> Cost:
     """What a run takes; only products and convolutions are counted.
 
-    Args:
-        dataset: the samples.
-        agents: the number of agents.
-        dtype: ``"float32"`` or ``"float64"``.
-        remembered: how many tensors like the models its optimiser and rule remember.
-        model: makes the module.
-        batch: samples in a batch.
-        local_steps: local updates in an iteration.
-        gradient_samples: as for the task.
+    The first arguments are those of :meth:`SoftmaxTask.cost`, the others those of the task.
     """
     # Imported here because it takes a while, and only planning needs it.
     from torch.utils.flop_counter import FlopCounterMode

@@ -13,15 +13,14 @@ from torch.nn.functional import cross_entropy
 from bezoar._errors import BezoarError
 from bezoar._options import choose
 from bezoar._seeds import Purpose, generator
-from bezoar.aggregators import OutputLayer
 from bezoar.data import Dataset, Partition
 from bezoar.models import ModelFactory, make, pool_buffers, set_weights
-from bezoar.training._agent_samples import AgentSamples, Labels, data_identity
+from bezoar.training._agent_samples import AgentSamples, Labels
 from bezoar.training._batches import Batches, Ints, Order
 from bezoar.training._flat_model import BUFFERS, FlatModel, Lender
 from bezoar.training._network_cost import network_cost
 from bezoar.training._run import Run, State
-from bezoar.training._task import Task, check_partition, start_of
+from bezoar.training._task import DatasetTask, Tensors, start_of
 from bezoar.training._threads import fastest_threads
 from bezoar.training._workers import Workers
 
@@ -35,7 +34,7 @@ TESTED = 256
 THREADS = "threads"
 
 
-class NetworkTask(Task):
+class NetworkTask(DatasetTask):
     """Any :class:`torch.nn.Module` on a dataset that is divided among the agents.
 
     An agent's gradient is that of the mean cross-entropy over a batch of its own samples, drawn
@@ -56,10 +55,7 @@ class NetworkTask(Task):
     it. What is measured is always computed side by side.
 
     Args:
-        dataset: the samples: images ``[n, channels, height, width]`` or ``[n, features]``.
-        partition: who holds which.
-        runs: what differs between the runs.
-        workers: the threads that share the work.
+        dataset, partition, runs, workers, dtype, device: as for :class:`DatasetTask`.
         model: makes the module, which turns inputs ``[n, …]`` into scores ``[n, classes]``.
         batch: samples in a batch.
         order: how agents go through their samples: ``"random"`` or ``"consecutive"``.
@@ -75,8 +71,6 @@ class NetworkTask(Task):
         threads: 1 to compute agents side by side; more to compute them one after the other, each
             operation on so many threads. By default what is found to be faster when training
             starts.
-        dtype: ``"float32"`` or ``"float64"``.
-        device: a torch device.
     """
 
     def __init__(
@@ -91,24 +85,24 @@ class NetworkTask(Task):
         order: Order = "random",
         augment: bool = False,
         accumulate: int = 1,
-        start: Mapping[int, Mapping[str, Tensor]] | None = None,
+        start: Mapping[int, Tensors] | None = None,
         gradient_samples: int | None = None,
         autocast: str | None = None,
         threads: int | None = None,
         dtype: str = "float32",
         device: str = "cpu",
     ) -> None:
-        super().__init__(runs, workers, dtype, device)
-        check_partition(dataset, partition, self.runs)
-        self.dataset, self.partition = dataset, partition
+        super().__init__(dataset, partition, runs, workers, dtype, device)
         self.augment, self.accumulate, self.threads = augment, accumulate, threads
         self.gradient_samples, self.autocast = gradient_samples, autocast
         self.batches = Batches(partition.sizes, batch, order)
         self._check_options()
-        self._samples = AgentSamples(dataset, partition, self.runs, self.dtype, self.device)
+        self._samples = AgentSamples(self)
         seeds = dict.fromkeys(run.seed for run in self.runs)
         made = {seed: self._made(model, seed, start) for seed in seeds}
         self._model = made[self.runs[0].seed]
+        self.output_layer = self._model.output_layer
+        self.buffers = tuple(BUFFERS + name for name in self._model.initial_buffers)
         self._starts = {seed: each.start for seed, each in made.items()}
         self._buffers = {seed: each.initial_buffers for seed, each in made.items()}
         self._lent = Lender(self._model)
@@ -133,7 +127,7 @@ class NetworkTask(Task):
             choose("autocast", self.autocast, AUTOCAST)
 
     def _made(
-        self, model: ModelFactory, seed: int, start: Mapping[int, Mapping[str, Tensor]] | None
+        self, model: ModelFactory, seed: int, start: Mapping[int, Tensors] | None
     ) -> FlatModel:
         """The model that everyone starts with in runs of one seed."""
         module = make(model, seed).to(device=self.device, dtype=self.dtype)
@@ -214,7 +208,7 @@ class NetworkTask(Task):
     def _add_gradient(
         self,
         vector: Tensor,
-        buffers: Mapping[str, Tensor],
+        buffers: Tensors,
         inputs: Tensor,
         labels: Labels,
         out: Tensor,
@@ -288,10 +282,6 @@ class NetworkTask(Task):
         initial = self._buffers[self.runs[run].seed]
         return {name: values.clone() for name, values in initial.items()}
 
-    @property
-    def buffers(self) -> tuple[str, ...]:
-        return tuple(BUFFERS + name for name in self._model.initial_buffers)
-
     def average_buffers(self, state: State, weights: Tensor) -> dict[str, Tensor]:
         return pool_buffers({name: state.tensors[name] for name in self.buffers}, weights)
 
@@ -300,16 +290,8 @@ class NetworkTask(Task):
         together = "side by side" if self.threads == 1 else "one after the other"
         return {"agents_computed": together, "threads_of_an_operation": self.threads}
 
-    @property
-    def tests(self) -> bool:
-        return True
-
     def test(
-        self,
-        models: Tensor,
-        buffers: Mapping[str, Tensor],
-        which: Sequence[int],
-        loss: bool = False,
+        self, models: Tensor, buffers: Tensors, which: Sequence[int], loss: bool = False
     ) -> tuple[Tensor, Tensor]:
         def evaluate(first: int) -> Tensor:
             inputs, labels = self._samples.tests(slice(first, first + TESTED))
@@ -328,10 +310,6 @@ class NetworkTask(Task):
         accuracy, cost = (torch.stack(parts).sum(0) / count).unbind(-1)
         return accuracy, cost
 
-    @property
-    def output_layer(self) -> OutputLayer | None:
-        return self._model.output_layer
-
     def vectors(self, models: Tensor) -> Tensor:
         return self._model.vectors(models)
 
@@ -347,7 +325,7 @@ class NetworkTask(Task):
             f"{digest.hexdigest()} on {self.dataset.name}, batches of {self.batches.batch} in "
             f"{self.batches.order} order in {self.accumulate} parts, augmentation {self.augment}, "
             f"autocast {self.autocast}, gradients measured on {self.gradient_samples or 'all'} "
-            f"samples, data and partition {data_identity(self.dataset, self.partition)}"
+            f"samples, data and partition {self.data_identity()}"
         )
 
     def _in_its_type(self) -> Any:

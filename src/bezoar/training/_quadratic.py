@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from torch import Tensor
 
+from bezoar._arrays import Floats
 from bezoar._errors import BezoarError
 from bezoar._seeds import Purpose, generator
 from bezoar.training._run import Run, State
@@ -19,8 +20,6 @@ from bezoar.training._workers import Workers
 
 if TYPE_CHECKING:
     from bezoar.theory import LowerBound
-
-Floats = NDArray[np.float64]
 
 
 class QuadraticTask(Task):
@@ -33,12 +32,9 @@ class QuadraticTask(Task):
         curvatures: ``A``, symmetric, ``[runs, agents, D, D]`` or anything that broadcasts to it,
             such as one ``[D, D]`` for everybody; held as it is given.
         pulls: ``b``, ``[runs, agents, D]``.
-        runs: the runs.
-        workers: the threads that share the work.
+        runs, workers, dtype, device: as for :class:`Task`.
         constants: ``e``, broadcast to ``[runs, agents]``.
         start: ``[D]`` where everyone starts, by default at zero.
-        dtype: ``"float32"`` or ``"float64"``.
-        device: a torch device.
     """
 
     def __init__(
@@ -84,15 +80,7 @@ class QuadraticTask(Task):
         workers: Workers,
         start: ArrayLike | None = None,
     ) -> QuadraticTask:
-        """Costs ``½(x−m_w)ᵀA_w(x−m_w)``, zero at their minima.
-
-        Args:
-            curvatures: ``A``, broadcast to ``[runs, agents, D, D]``.
-            minima: ``m``, ``[runs, agents, D]``.
-            runs: the runs.
-            workers: the threads that share the work.
-            start: ``[D]`` where everyone starts, by default at zero.
-        """
+        """Costs ``½(x−m_w)ᵀA_w(x−m_w)``, zero at their minima ``m [runs, agents, D]``."""
         A, m = _finite("curvatures", curvatures), _finite("minima", minima)
         if m.ndim != 3:
             raise BezoarError(f"minima: expected the shape [runs, agents, D], found {m.shape}")
@@ -166,8 +154,7 @@ def random_quadratics(
     is poisoned, its minimum is mirrored and stretched to ``−poison·m_w``. Everyone starts at zero.
 
     Args:
-        runs: the runs.
-        workers: the threads that share the work.
+        runs, workers: as for :class:`Task`.
         size: the number of parameters, ``D``.
         smoothness: ``L``.
         convexity: the smallest eigenvalue.
@@ -208,17 +195,10 @@ def lower_bound_task(
     workers: Workers,
     start: ArrayLike | None = None,
 ) -> QuadraticTask:
-    """An instance of Theorem 3.
+    """An instance, 0 or 1, of Theorem 3, as :func:`bezoar.theory.lower_bound_instances` has them.
 
     Costs are ``s[x]_t + (L/2)‖x‖²`` on ``R²`` with ``t`` the agent's label, for runs on
-    ``instances.network``.
-
-    Args:
-        instances: from :func:`bezoar.theory.lower_bound_instances`.
-        instance: 0 or 1.
-        runs: the runs.
-        workers: the threads that share the work.
-        start: ``[2]`` where everyone starts, by default at zero.
+    ``instances.network``. The other arguments are those of :class:`QuadraticTask`.
     """
     slopes = instances.gradients(instance, np.zeros((instances.network.agents, 2)))
     pulls = np.broadcast_to(-slopes, (len(runs), *slopes.shape))

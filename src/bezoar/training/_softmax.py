@@ -14,12 +14,11 @@ from bezoar.aggregators import OutputLayer
 from bezoar.data import Dataset, Partition
 from bezoar.models import SoftmaxRegression
 from bezoar.training._agent_by_agent import BLOCK, AgentByAgent
-from bezoar.training._agent_samples import data_identity
 from bezoar.training._agents_in_batches import AgentsInBatches
 from bezoar.training._batches import Batches, Order
 from bezoar.training._run import Run, State
 from bezoar.training._softmax_batches import SoftmaxBatches
-from bezoar.training._task import DTYPES, Cost, Task, check_partition, start_of
+from bezoar.training._task import DTYPES, Cost, DatasetTask, Tensors, start_of
 from bezoar.training._workers import Workers
 
 #: Models tested at a time.
@@ -29,7 +28,7 @@ TESTED = 32
 FEW_SAMPLES = 200
 
 
-class SoftmaxTask(Task):
+class SoftmaxTask(DatasetTask):
     """Softmax regression on a dataset that is divided among the agents.
 
     The gradient of the mean cross-entropy over an agent's ``n`` samples is ``(1/n) (P − Y) X``,
@@ -38,12 +37,7 @@ class SoftmaxTask(Task):
     are ``[runs, agents, classes, width]``, see :class:`~bezoar.models.SoftmaxRegression`.
 
     Args:
-        dataset: the samples.
-        partition: who holds which.
-        runs: what differs between the runs.
-        workers: the threads that share the work.
-        dtype: ``"float32"`` or ``"float64"``.
-        device: a torch device.
+        dataset, partition, runs, workers, dtype, device: as for :class:`DatasetTask`.
         batches: whether to take agents in batches, which is faster where they hold few samples;
             by default where they do.
         batch: how many of its samples an agent takes for a gradient; by default all.
@@ -67,23 +61,20 @@ class SoftmaxTask(Task):
         order: Order = "random",
         start: Mapping[int, Tensor] | None = None,
     ) -> None:
-        super().__init__(runs, workers, dtype, device)
-        check_partition(dataset, partition, self.runs)
-        self.dataset, self.partition = dataset, partition
+        super().__init__(dataset, partition, runs, workers, dtype, device)
         self.model = SoftmaxRegression(dataset.classes, dataset.features)
+        self.output_layer = OutputLayer(dataset.classes, dataset.features, self.model.width)
         if batches is None:
             batches = batch is None and int(partition.sizes.max()) < FEW_SAMPLES
         if batches and batch is not None:
             raise BezoarError(f"batches: agents cannot be taken in batches with batch {batch}")
-        described = (self.model, dataset, partition, self.runs)
-        kind = AgentsInBatches if batches else AgentByAgent
-        self._way = kind(*described, self.dtype, self.device, workers)
+        self._way = (AgentsInBatches if batches else AgentByAgent)(self, self.model)
         self._sampled: SoftmaxBatches | None = None
         self._told = ""
         if batch is not None:
             assert isinstance(self._way, AgentByAgent)
             drawn = Batches(partition.sizes, batch, order)
-            self._sampled = SoftmaxBatches(self._way, drawn, *described, workers)
+            self._sampled = SoftmaxBatches(self, self._way, drawn)
             self._told = f"batches of {batch} in {order} order, "
         self._starts = {
             seed: self._vector(start, seed) for seed in dict.fromkeys(r.seed for r in self.runs)
@@ -112,12 +103,7 @@ class SoftmaxTask(Task):
     ) -> Cost:
         """What a run takes: models, gradients, and the labels' part of gradients.
 
-        Args:
-            dataset: the samples.
-            agents: the number of agents.
-            dtype: ``"float32"`` or ``"float64"``.
-            remembered: how many tensors like the models its optimiser and rule remember.
-            batch: as for the task.
+        ``remembered`` is how many tensors like the models its optimiser and rule remember.
         """
         model = SoftmaxRegression(dataset.classes, dataset.features)
         slower = 2 if dtype == "float64" else 1
@@ -143,16 +129,8 @@ class SoftmaxTask(Task):
     def gradients_at(self, common: Tensor, models: Tensor) -> tuple[Tensor, Tensor]:
         return self._way.gradients_at(common, models)
 
-    @property
-    def tests(self) -> bool:
-        return True
-
     def test(
-        self,
-        models: Tensor,
-        buffers: Mapping[str, Tensor],
-        which: Sequence[int],
-        loss: bool = False,
+        self, models: Tensor, buffers: Tensors, which: Sequence[int], loss: bool = False
     ) -> tuple[Tensor, Tensor]:
         if self._test is None:
             self._test = _TestSet(self.dataset, self.model, self.dtype, self.device)
@@ -164,10 +142,6 @@ class SoftmaxTask(Task):
         parts = self.workers.map(evaluate, range(0, len(which), TESTED))
         accuracy, cost = zip(*parts, strict=True)
         return torch.cat(accuracy), torch.cat(cost)
-
-    @property
-    def output_layer(self) -> OutputLayer:
-        return OutputLayer(self.model.classes, self.model.features, self.model.width)
 
     def vectors(self, models: Tensor) -> Tensor:
         return self.model.flatten(models)
@@ -213,7 +187,7 @@ class SoftmaxTask(Task):
         way = type(self._way).__name__
         return (
             f"softmax regression on {self.dataset.name}, {way}, {self._told}data and partition "
-            f"{data_identity(self.dataset, self.partition)}"
+            f"{self.data_identity()}"
         )
 
 

@@ -5,44 +5,24 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from bezoar.data import Dataset, Partition
-from bezoar.models import SoftmaxRegression
 from bezoar.training._agent_by_agent import AgentByAgent
 from bezoar.training._agent_samples import AgentSamples
 from bezoar.training._batches import Batches
-from bezoar.training._run import Run
-from bezoar.training._workers import Workers
+from bezoar.training._task import DatasetTask
 
 
 class SoftmaxBatches:
     """Gradients of softmax regression over batches; runs with one seed share theirs.
 
-    Args:
-        whole: computes full gradients, and holds the samples.
-        batches: which samples every agent takes.
-        model: how a model lies in memory.
-        dataset: the samples.
-        partition: who holds which.
-        runs: what differs between the runs.
-        workers: the threads that share the work.
+    ``whole`` computes full gradients of the task and holds its samples.
     """
 
-    def __init__(
-        self,
-        whole: AgentByAgent,
-        batches: Batches,
-        model: SoftmaxRegression,
-        dataset: Dataset,
-        partition: Partition,
-        runs: Sequence[Run],
-        workers: Workers,
-    ) -> None:
-        self._whole, self._batches, self._model, self._workers = whole, batches, model, workers
-        samples = whole.samples(0)
-        self._labels = AgentSamples(dataset, partition, runs, samples.dtype, samples.device)
-        self._agents = partition.agents
+    def __init__(self, task: DatasetTask, whole: AgentByAgent, batches: Batches) -> None:
+        self._whole, self._batches = whole, batches
+        self._agents, self._workers = task.agents, task.workers
+        self._labels = AgentSamples(task)
         self._runs: dict[int, list[int]] = {}
-        for number, run in enumerate(runs):
+        for number, run in enumerate(task.runs):
             self._runs.setdefault(run.seed, []).append(number)
 
     def gradients(self, models: Tensor, update: int, out: Tensor) -> Tensor:
@@ -62,7 +42,7 @@ class SoftmaxBatches:
         places = self._batches.places(seed, agent, update)
         held = self._whole.samples(agent)
         samples = held.index_select(0, torch.from_numpy(places).to(held.device))
-        scores = (models.flatten(0, 1) @ samples.T).view(len(runs), self._model.classes, -1)
+        scores = (models.flatten(0, 1) @ samples.T).view(*models.shape[:2], -1)
         labels = [
             self._labels.labels(run, agent, places).by(own.T)
             for run, own in zip(runs, scores, strict=True)

@@ -1,11 +1,13 @@
 """What the agents learn."""
 
+import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -17,6 +19,9 @@ from bezoar.training._run import Run, State
 from bezoar.training._workers import Workers
 
 Start = TypeVar("Start")
+
+#: Tensors by their names.
+Tensors = Mapping[str, Tensor]
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
@@ -49,6 +54,15 @@ class Task(ABC):
         dtype: ``"float32"`` or ``"float64"``.
         device: a torch device.
     """
+
+    #: Whether there is something to test models on.
+    tests: ClassVar[bool] = False
+
+    #: What in the state belongs to each agent's model and is not exchanged.
+    buffers: tuple[str, ...] = ()
+
+    #: Where the output layer lies in a flattened model, if there is one.
+    output_layer: OutputLayer | None = None
 
     def __init__(
         self, runs: Sequence[Run], workers: Workers, dtype: str = "float32", device: str = "cpu"
@@ -88,19 +102,10 @@ class Task(ABC):
             wherever labels are not dynamic.
         """
 
-    @property
-    def tests(self) -> bool:
-        """Whether there is something to test models on."""
-        return False
-
     def test(
-        self,
-        models: Tensor,
-        buffers: Mapping[str, Tensor],
-        which: Sequence[int],
-        loss: bool = False,
+        self, models: Tensor, buffers: Tensors, which: Sequence[int], loss: bool = False
     ) -> tuple[Tensor, Tensor]:
-        """Accuracy and mean cross-entropy on the test set.
+        """Accuracy and mean cross-entropy on the test set of some of the models ``[n, …]``.
 
         Args:
             models: ``[n, …]``.
@@ -113,29 +118,14 @@ class Task(ABC):
         """
         raise BezoarError("metrics: this task has nothing to test models on")
 
-    @property
-    def buffers(self) -> tuple[str, ...]:
-        """What in the state belongs to each agent's model and is not exchanged."""
-        return ()
-
     def average_buffers(self, state: State, weights: Tensor) -> dict[str, Tensor]:
-        """``[runs, …]`` the buffers that go with an average model.
-
-        Args:
-            state: where training stands.
-            weights: ``[runs, agents]`` the weight of each agent's model; they sum to one.
-        """
+        """``[runs, …]`` the buffers of an average model with weights ``[runs, agents]``."""
         return {}
 
     @property
     def details(self) -> Mapping[str, Any]:
         """How it computes, as far as that is worth telling beside results."""
         return {}
-
-    @property
-    def output_layer(self) -> OutputLayer | None:
-        """Where the output layer lies in a flattened model, if there is one."""
-        return None
 
     def vectors(self, models: Tensor) -> Tensor:
         """``[runs, agents, D]`` models as users get them."""
@@ -155,11 +145,7 @@ class Task(ABC):
 
 
 def check_runs(runs: Sequence[Run]) -> None:
-    """Refuse runs that cannot be trained together, or not at all.
-
-    Raises:
-        BezoarError: with the field, what was found and what is allowed.
-    """
+    """Refuse runs that cannot be trained together, or not at all."""
     if not runs:
         raise BezoarError("runs: at least one is needed")
     sizes = sorted({run.network.agents for run in runs})
@@ -173,16 +159,42 @@ def check_runs(runs: Sequence[Run]) -> None:
             raise BezoarError(f"weight_decay: expected 0 or more, found {decay!r}")
 
 
-def check_partition(dataset: Dataset, partition: Partition, runs: Sequence[Run]) -> None:
-    """Refuse a partition for another number of agents, and attacks that the classes rule out."""
-    network = runs[0].network
-    if partition.agents != network.agents:
-        raise BezoarError(
-            f"partition: made for {partition.agents} agents, but the {network.name} network has "
-            f"{network.agents}"
-        )
-    for run in runs:
-        run.attack.check(dataset.classes)
+class DatasetTask(Task):
+    """A task on a dataset whose training samples are divided among the agents.
+
+    Args:
+        dataset: the samples.
+        partition: who holds which of the training samples.
+        runs, workers, dtype, device: as for :class:`Task`.
+    """
+
+    tests = True
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        partition: Partition,
+        runs: Sequence[Run],
+        workers: Workers,
+        dtype: str,
+        device: str,
+    ) -> None:
+        super().__init__(runs, workers, dtype, device)
+        if partition.agents != self.agents:
+            raise BezoarError(
+                f"partition: made for {partition.agents} agents, but the {runs[0].network.name} "
+                f"network has {self.agents}"
+            )
+        for run in runs:
+            run.attack.check(dataset.classes)
+        self.dataset, self.partition = dataset, partition
+
+    def data_identity(self) -> str:
+        """A checksum of the data and of who holds what."""
+        digest = hashlib.sha256(self.dataset.fingerprint.encode())
+        for part in (self.partition.order, self.partition.offsets):
+            digest.update(np.ascontiguousarray(part).data)
+        return digest.hexdigest()
 
 
 def start_of(start: Mapping[int, Start], seed: int) -> Start:
