@@ -1,6 +1,7 @@
 """CIFAR-10 and CIFAR-100."""
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -92,12 +93,9 @@ def cifar100(data_dir: str | None = None) -> Dataset:
 
 
 def _load(layout: _Layout, data_dir: str | None) -> Dataset:
-    return through_cache(
-        find(layout.archive, data_dir),
-        lambda path: _decode(layout, path),
-        layout.archive.dataset,
-        layout.whole,
-    )
+    archive = layout.archive
+    found = find(archive, data_dir)
+    return through_cache(found, partial(_decode, layout), archive.dataset, layout.whole)
 
 
 def _decode(layout: _Layout, path: Path) -> Dataset:

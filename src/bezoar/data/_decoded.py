@@ -29,11 +29,8 @@ def through_cache(
 ) -> Dataset:
     """The dataset in an archive, decoded once on a machine and read once in a process.
 
-    Args:
-        found: the archive. If it is not the official one, the dataset's note says so.
-        decode: makes the dataset of it.
-        name: the dataset's name.
-        whole: how many training and test images a class the official archive has.
+    If it is not the official archive, which has so many training and test images a class as
+    ``whole`` says, the dataset's note tells.
     """
     folder = cache_folder() / "decoded" / f"{name}-{found.md5}-v{VERSION}"
     try:

@@ -1,16 +1,10 @@
 """Fashion-MNIST."""
 
-import gzip
-import zlib
 from functools import lru_cache
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
-from bezoar._errors import BezoarError
 from bezoar.data._dataset import Dataset
-from bezoar.data._idx import parse_idx
+from bezoar.data._idx import idx_dataset, read_gzip
 from bezoar.data._official import OfficialFile, find
 
 #: The four official files in the order of a dataset's arrays. Their names are those of MNIST, so
@@ -31,16 +25,8 @@ FILES = tuple(
 )
 
 CLASS_NAMES = (
-    "T-shirt/top",
-    "Trouser",
-    "Pullover",
-    "Dress",
-    "Coat",
-    "Sandal",
-    "Shirt",
-    "Sneaker",
-    "Bag",
-    "Ankle boot",
+    *("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat"),
+    *("Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"),
 )
 
 
@@ -59,20 +45,5 @@ def fashion_mnist(data_dir: str | None = None) -> Dataset:
 
 @lru_cache(maxsize=2)
 def _read(*paths: Path) -> Dataset:
-    train, train_labels, test, test_labels = (_unpacked(path) for path in paths)
-    return Dataset(
-        name="fashion_mnist",
-        train=train[:, None],
-        train_labels=train_labels.astype(np.int64),
-        test=test[:, None],
-        test_labels=test_labels.astype(np.int64),
-        classes=len(CLASS_NAMES),
-        class_names=CLASS_NAMES,
-    )
-
-
-def _unpacked(path: Path) -> NDArray[np.uint8]:
-    try:
-        return parse_idx(gzip.decompress(path.read_bytes()))
-    except (OSError, EOFError, zlib.error) as error:
-        raise BezoarError(f"fashion_mnist: cannot read {path}: {error}") from error
+    contents = (read_gzip(path, "fashion_mnist") for path in paths)
+    return idx_dataset("fashion_mnist", contents, CLASS_NAMES)

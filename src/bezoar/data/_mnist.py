@@ -1,17 +1,12 @@
 """MNIST, which comes with the package."""
 
-import gzip
 import hashlib
-import zlib
 from functools import cache
 from importlib import resources
 
-import numpy as np
-from numpy.typing import NDArray
-
 from bezoar._errors import BezoarError
 from bezoar.data._dataset import Dataset
-from bezoar.data._idx import parse_idx
+from bezoar.data._idx import idx_dataset, read_gzip
 
 #: The four canonical files and the md5 of their unpacked contents.
 FILES = {
@@ -29,26 +24,18 @@ def mnist() -> Dataset:
     By Yann LeCun, Corinna Cortes and Christopher J. C. Burges, under CC BY-SA 3.0. Read once in a
     process; the arrays are read-only.
     """
-    train, train_labels, test, test_labels = (_read(name) for name in FILES)
-    return Dataset(
-        name="mnist",
-        train=train[:, None],
-        train_labels=train_labels.astype(np.int64),
-        test=test[:, None],
-        test_labels=test_labels.astype(np.int64),
-        classes=10,
-    )
+    return idx_dataset("mnist", map(_read, FILES), tuple(map(str, range(10))))
 
 
-def _read(name: str) -> NDArray[np.uint8]:
+def _read(name: str) -> bytes:
     path = resources.files("bezoar.data").joinpath("mnist", name)
     try:
-        content = gzip.decompress(path.read_bytes())
-    except (OSError, EOFError, zlib.error) as error:
-        raise BezoarError(f"mnist: cannot read {path}: {error}; install bezoar again") from error
+        content = read_gzip(path, "mnist")
+    except BezoarError as error:
+        raise BezoarError(f"{error}; install bezoar again") from error
     found = hashlib.md5(content, usedforsecurity=False).hexdigest()
     if found != FILES[name]:
         raise BezoarError(
             f"mnist: {path} is damaged (md5 {found}, expected {FILES[name]}); install bezoar again"
         )
-    return parse_idx(content)
+    return content

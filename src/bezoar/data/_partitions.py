@@ -7,13 +7,11 @@ from itertools import pairwise
 from typing import Annotated, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
+from bezoar._arrays import Ints
 from bezoar._errors import BezoarError
 from bezoar._options import Part, Positive
-
-Ints = NDArray[np.int64]
 
 #: How often a Dirichlet partition is drawn again when an agent came away empty.
 DRAWS = 100

@@ -18,9 +18,7 @@ from bezoar._errors import BezoarError
 def read_pickle(content: bytes, name: str) -> Any:
     """What a pickle holds: numbers, text, bytes, containers of them, and :class:`ByteArray`.
 
-    Args:
-        content: the pickle. Strings of Python 2 are read as Latin-1.
-        name: what to call it in errors.
+    Strings of Python 2 are read as Latin-1. Errors call it by its name.
     """
     try:
         return _Unpickler(io.BytesIO(content), encoding="latin1").load()
