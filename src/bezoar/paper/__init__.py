@@ -11,9 +11,7 @@ from bezoar.paper._comparisons import (
     FIGURES,
     MNIST_FIGURES,
     NETWORK_TITLES,
-    PARTITION_TITLES,
     RULES,
-    Comparison,
     Figure,
     Place,
 )
@@ -22,22 +20,20 @@ from bezoar.paper._contamination_study import (
     LearningError,
     block_network,
     contamination_study,
-    learning_errors,
 )
-from bezoar.paper._criteria import Curves, MissingRunError
+from bezoar.paper._criteria import Curves
 from bezoar.paper._figure_claims import CLAIMS
 from bezoar.paper._figure_pages import write_figure
-from bezoar.paper._recipes import Recipe, Scale, Variant, Whose
+from bezoar.paper._recipes import Scale, Variant, Whose
 from bezoar.paper._records import check_record, write_record
 from bezoar.paper._study_pages import write_contamination, write_theorems
 from bezoar.paper._theorem_study import (
-    OBJECTIVES,
     THEOREM_RULES,
     consensus_exponents,
     theorem_networks,
     theorem_study,
 )
-from bezoar.paper._theorems import TheoremCheck, reduced_mnist, verify
+from bezoar.paper._theorems import reduced_mnist, verify
 from bezoar.paper._theory_pages import (
     write_figure_9,
     write_figure_10,
@@ -58,22 +54,16 @@ __all__ = [
     "FIGURES",
     "MNIST_FIGURES",
     "NETWORK_TITLES",
-    "OBJECTIVES",
-    "PARTITION_TITLES",
     "RULES",
     "THEOREM_RULES",
     "THRESHOLD_STUDY",
     "Claim",
-    "Comparison",
     "ContaminationStudy",
     "Curves",
     "Figure",
     "LearningError",
-    "MissingRunError",
     "Place",
-    "Recipe",
     "Scale",
-    "TheoremCheck",
     "TrainedComparison",
     "TrainedFigure",
     "Variant",
@@ -83,7 +73,6 @@ __all__ = [
     "consensus_exponents",
     "contamination_study",
     "judge",
-    "learning_errors",
     "reduced_mnist",
     "shown_variant",
     "theorem_networks",

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bezoar._arrays import Floats
 from bezoar.paper._comparisons import FIGURES
-from bezoar.paper._criteria import Criterion, Curves, Floats, MissingRunError
+from bezoar.paper._criteria import Criterion, Curves, MissingRunError
 from bezoar.report import JudgedClaim, Verdict
 
 #: What stands between a claim and how it was judged, where that is not as in the paper.
@@ -56,11 +57,8 @@ def judge(
 ) -> JudgedClaim:
     """Judge a claim by the curves of its figure.
 
-    Args:
-        claim: what to judge.
-        curves: the curves.
-        remarks: how they differ from those of the paper, such as "at small scale".
-        too_short: whether the runs are shorter than the figure's, so that they decide nothing.
+    Remarks tell how the curves differ from the paper's, such as "at small scale". Runs that are
+    ``too_short`` decide nothing.
     """
     text = claim.text
     if remarks:

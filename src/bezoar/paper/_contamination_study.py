@@ -8,6 +8,7 @@ monotonically with ``δ_max``.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from math import sqrt
 
 import networkx as nx
@@ -94,7 +95,7 @@ def contamination_study(
     """
     dense_to_sparse = [block_network(heard=heard) for heard in (15, 9, 5, 3)]
     few_to_many = [block_network(poisoned=poisoned, heard=15) for poisoned in (3, 5, 9)]
-    found = learning_errors([*few_to_many, *dense_to_sparse], rules, iterations, workers, progress)
+    found = _errors([*few_to_many, *dense_to_sparse], rules, iterations, workers, progress)
     # The densest of the first row is the most poisoned of the second.
     split = len(few_to_many) * len(rules)
     return ContaminationStudy(found[split:], found[: split + len(rules)])
@@ -130,52 +131,32 @@ def block_network(regular: int = REGULAR, poisoned: int = POISONED, heard: int =
     return Network(graph, range(regular, regular + poisoned), name=f"blocks of {heard}")
 
 
-def learning_errors(
+def _errors(
     networks: Sequence[Network],
-    rules: Sequence[str] = RULES,
-    iterations: int = ITERATIONS,
-    workers: int | None = None,
-    progress: Progress | None = None,
+    rules: Sequence[str],
+    iterations: int,
+    workers: int | None,
+    progress: Progress | None,
 ) -> tuple[LearningError, ...]:
-    """The learning errors of rules on networks made by :func:`block_network`.
-
-    Args:
-        networks: the networks.
-        rules: the rules.
-        iterations: ``K``.
-        workers: how many threads; by default one a core.
-        progress: called after every iteration.
-
-    Returns:
-        One for each network and rule, rules within networks.
-    """
-    flip, schedule = attacks.create("label_flip"), Constant(STEP)
-    runs = [
-        Run(network, aggregators.create(rule), flip, schedule)
-        for network in networks
-        for rule in rules
-    ]
-    last: dict[int, list[float]] = {}
+    """The learning errors of rules on :func:`block_network`, rules within networks."""
+    flip, schedule, every = attacks.create("label_flip"), Constant(STEP), max(1, iterations)
+    found: dict[tuple[Network, str], LearningError] = {}
     sizes = sorted({network.agents for network in networks})
     with Workers(workers) as pool, pool.alone():
         for before, agents in enumerate(sizes):
-            places = [place for place, run in enumerate(runs) if run.network.agents == agents]
-            both = [runs[place] for place in places for _ in (0, 1)]
-            labels = [_labels(run.network.at(1), i % 2) for i, run in enumerate(both)]
-            task = QuadraticTask(np.eye(2), -np.eye(2)[labels] / sqrt(2), both, pool)
-            every = max(1, iterations)
+            here = product((n for n in networks if n.agents == agents), rules)
+            places = [(*place, instance) for place in here for instance in (0, 1)]
+            runs = [Run(n, aggregators.create(rule), flip, schedule) for n, rule, _ in places]
+            labels = [_labels(network, instance) for network, _, instance in places]
+            task = QuadraticTask(np.eye(2), -np.eye(2)[labels] / sqrt(2), runs, pool)
             engine = Engine(task, iterations=iterations, every=every, metrics=("gradient_norm",))
             report = part_of(progress, before * iterations, len(sizes) * iterations)
-            for i, history in enumerate(engine.train(report)):
-                value = float(history["gradient_norm"][-1])
-                last.setdefault(places[i // 2], []).append(value)
-    errors = []
-    for place, run in enumerate(runs):
-        rates = theory.contamination(run.network.at(1))
-        first, second = last[place]
-        name = run.aggregator.name
-        errors.append(LearningError(name, rates.delta, rates.delta_max, (first, second)))
-    return tuple(errors)
+            last = [float(history["gradient_norm"][-1]) for history in engine.train(report)]
+            pairs = zip(last[::2], last[1::2], strict=True)
+            for (network, rule, _), both in zip(places[::2], pairs, strict=True):
+                rates = theory.contamination(network)
+                found[network, rule] = LearningError(rule, rates.delta, rates.delta_max, both)
+    return tuple(found[place] for place in product(networks, rules))
 
 
 def _labels(network: Network, instance: int) -> list[int]:

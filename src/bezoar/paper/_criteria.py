@@ -12,13 +12,11 @@ from itertools import product
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bezoar._arrays import Floats
 from bezoar._errors import BezoarError
 from bezoar.paper._comparisons import PARTITION_TITLES, Place
 from bezoar.report import Curve, look
-
-Floats = NDArray[np.float64]
 
 #: Stands for zero where a logarithm is taken.
 TINY = 1e-300

@@ -26,13 +26,15 @@ COLUMNS = (
 
 def write_figure(folder: Path, made: TrainedFigure) -> Page:
     """Draw a figure, write the data behind it, judge the paper's claims about it."""
-    images, panels = [], []
+    images, panels, claims = [], [], []
     for part in made.parts:
         dataset = f"-{part.recipe.dataset}" if len(made.parts) > 1 else ""
         alt = alternative(made, part)
         drawn = _DRAWN[made.figure.layout](folder / f"{made.name}{dataset}", made, part)
         images += [Image(file=path.name, alt=alt) for path in drawn]
         panels += part.panels(_panel_title(made.about(part), part))
+        on = f"on {DATASET_TITLES[part.recipe.dataset]}" if made.about(part) else ""
+        claims += judged_claims(part, on)
     write_whole(folder / f"{made.name}.csv", data_text(made).encode())
     return Page(
         name=made.name,
@@ -42,20 +44,26 @@ def write_figure(folder: Path, made: TrainedFigure) -> Page:
         images=tuple(images),
         data=(f"{made.name}.csv",),
         tables=tuple(table for part in made.parts for table in _tables(made, part)),
-        claims=tuple(claim for part in made.parts for claim in judged_claims(made, part)),
+        claims=tuple(claims),
         metrics=tuple(map(made.parts[0].recipe.metric, made.figure.metrics)),
         panels=tuple(panels),
     ).save(folder)
 
 
-def judged_claims(made: TrainedFigure, part: TrainedComparison) -> list[JudgedClaim]:
-    """What the paper claims of a figure, judged by one of its comparisons."""
-    dataset = [f"on {DATASET_TITLES[part.recipe.dataset]}"] if made.about(part) else []
-    remarks = [*dataset, *part.remarks()]
+def judged_claims(
+    part: TrainedComparison, remark: str, involving: tuple[str, ...] = ()
+) -> list[JudgedClaim]:
+    """What the paper claims of a comparison's figure, judged by its runs.
+
+    Every claim tells the remark, if there is one. If some rules are given, only what is claimed of
+    one of them is judged.
+    """
+    remarks = [text for text in (remark, *part.remarks()) if text]
     return [
         judge(claim, part.curves, remarks, part.too_short)
         for claim in CLAIMS
-        if claim.figure == made.figure.name
+        if claim.figure == part.comparison.figure.name
+        and (not involving or claim.criterion.involves(*involving))
     ]
 
 

@@ -41,19 +41,10 @@ def partitions_figure(
     metrics: Sequence[str] = ("accuracy", "consensus_error"),
     note: str = "",
 ) -> list[Path]:
-    """Save a column for each partition, accuracy above and consensus error below.
+    """Save a column for each partition, one metric above and the other below.
 
-    The network is drawn to the left, above the legend.
-
-    Args:
-        path: where to, without an ending.
-        title: what to write above the network.
-        panels: the curves on each partition.
-        metrics: what to plot above and below.
-        note: what to write above everything.
-
-    Returns:
-        The PNG and the PDF.
+    The network is drawn to the left with its title, above the legend; the note is above everything.
+    Returns the PNG and the PDF; ``path`` is without an ending.
     """
     with pictures() as plt:
         figure, grid = _grid(plt, panels, title, note, rows=2, height=3.0)
@@ -71,18 +62,8 @@ def gradients_figure(
 ) -> list[Path]:
     """Save Figure 4: heterogeneity and disturbance along training, a column for each partition.
 
-    Both belong to the average model of a run. Lines are those of one rule's runs; the range of all
-    rules' runs is shaded.
-
-    Args:
-        path: where to, without an ending.
-        title: what to write above the network.
-        panels: the curves on each partition.
-        shown: the rule whose runs are drawn as lines.
-        note: what to write above everything.
-
-    Returns:
-        The PNG and the PDF.
+    Both belong to the average model of a run. Lines are those of the rule ``shown``; the range of
+    all rules' runs is shaded. The rest is as for :func:`partitions_figure`.
     """
     with pictures() as plt:
         figure, grid = _grid(plt, panels, title, note, rows=1, height=3.9)

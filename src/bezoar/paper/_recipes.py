@@ -191,14 +191,7 @@ class Recipe:
         return AUTHORS_METRICS.get(name, name) if self.variant.setting == "authors" else name
 
     def spec(self, network: str, partition: str, rule: str, seed: int) -> RunSpec:
-        """One run.
-
-        Args:
-            network: as it is typed.
-            partition: of :data:`PARTITIONS`.
-            rule: a rule, perhaps with options as they are typed, or the baseline.
-            seed: its seed.
-        """
+        """One run; network and rule are as they are typed, or the rule is the baseline."""
         given = {"dataset": self.dataset, "network": network, "seed": seed, **self.fields}
         given |= {"partition": PARTITIONS[partition], "device": self.variant.device}
         if rule == BASELINE:
@@ -208,13 +201,7 @@ class Recipe:
 
 
 def recipe(dataset: str, variant: Variant, own: Fields | None = None) -> Recipe:
-    """How a figure trains on a dataset.
-
-    Args:
-        dataset: of :data:`DATASET_TITLES`.
-        variant: how the figure is reproduced.
-        own: what the figure has otherwise than the paper's others.
-    """
+    """How a figure trains on a dataset; ``own`` are the fields that only this figure has."""
     authors = variant.setting == "authors"
     fields = {**PAPER[dataset], **(own or {})}
     if authors:

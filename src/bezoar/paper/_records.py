@@ -20,13 +20,8 @@ from bezoar.report import Page
 def write_record(path: Path, results: Path, figures: Iterable[Figure]) -> Path:
     """Write figures, in all variants that a folder of results has, as a Markdown page.
 
-    Args:
-        path: the page; copies of the pictures go into a folder beside it, named like it.
-        results: where ``bezoar reproduce`` left its folders.
-        figures: which figures.
-
-    Returns:
-        The page.
+    Copies of the pictures go into a folder beside the page, named like it. The results are what
+    ``bezoar reproduce`` left.
     """
     check_record(path)
     store = Store(results / "store")

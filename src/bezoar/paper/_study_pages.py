@@ -1,6 +1,6 @@
 """The theory beside real runs: Theorems 1 and 2, and the contamination rates, as pages."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from bezoar._numbers import number
@@ -11,6 +11,7 @@ from bezoar.paper._figures import contamination_figure
 from bezoar.paper._theorem_study import (
     ITERATIONS,
     OBJECTIVES,
+    THEOREM_RULES,
     consensus_exponents,
     theorem_networks,
     theorem_study,
@@ -20,19 +21,14 @@ from bezoar.report import Image, Page, Table, look
 
 
 def write_theorems(
-    folder: Path,
-    command: str,
-    iterations: int | None = None,
-    workers: int | None = None,
-    progress: Progress | None = None,
+    folder: Path, command: str, iterations: int | None, workers: int | None, progress: Progress
 ) -> Page:
     """Theorems 1 and 2 on real runs: both sides, the slack, and where conditions fail."""
     total = iterations or ITERATIONS
     checks = theorem_study(iterations=total, workers=workers, progress=progress)
     several = [total // 2, total, 2 * total, 4 * total]
-    slopes = consensus_exponents(
-        theorem_networks()[1], iterations=several, workers=workers, progress=progress
-    )
+    two_castle = theorem_networks()[1]
+    slopes = consensus_exponents(two_castle, THEOREM_RULES, several, workers, progress)
     columns = ("rule", "network", "ρ", "room", "error", "bound", "slack", "cons.", "slack ")
     tables = tuple(
         Table.of(OBJECTIVES[objective], columns, map(_row, found))
@@ -53,16 +49,13 @@ def write_theorems(
     ).save(folder)
 
 
-def _theorems_caption(checks: Iterable[TheoremCheck], slopes: dict[str, float]) -> str:
-    applying = []
+def _theorems_caption(checks: Sequence[TheoremCheck], slopes: dict[str, float]) -> str:
     failing: dict[tuple[str, str], dict[str, None]] = {}
     for check in checks:
-        if check.applies:
-            applying.append(check)
-        for condition in check.promise.conditions:
-            if not condition.holds:
-                rules = failing.setdefault((check.run.network.name, condition.name), {})
-                rules[look(check.run.aggregator.name).label] = None
+        for condition in (each for each in check.promise.conditions if not each.holds):
+            rules = failing.setdefault((check.run.network.name, condition.name), {})
+            rules[look(check.run.aggregator.name).label] = None
+    applying = [check for check in checks if check.applies]
     tightest = min((check.slack for check in applying), default=float("nan"))
     shown = ", ".join(f"{look(rule).label} {slope:.3f}" for rule, slope in slopes.items())
     return " ".join(
@@ -99,11 +92,7 @@ def _row(check: TheoremCheck) -> tuple[str, ...]:
 
 
 def write_contamination(
-    folder: Path,
-    command: str,
-    iterations: int | None = None,
-    workers: int | None = None,
-    progress: Progress | None = None,
+    folder: Path, command: str, iterations: int | None, workers: int | None, progress: Progress
 ) -> Page:
     """Learning errors along either contamination rate, as tables and a picture."""
     study = contamination_study(

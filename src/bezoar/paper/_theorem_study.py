@@ -52,9 +52,8 @@ def theorem_study(
         networks: of one size; by default :func:`theorem_networks`.
         rules: of :data:`THEOREM_RULES`.
         iterations: ``K``.
-        workers: how many threads; by default one a core.
+        workers, progress: as for :func:`verify`.
         clipping: the threshold of CC and CG.
-        progress: called after every iteration.
 
     Returns:
         For each objective a check for each network and rule.
@@ -91,14 +90,7 @@ def consensus_exponents(
     """How the largest consensus error of a run falls with ``K`` when ``γ = 1/√K``.
 
     Theorems 1 and 2 say like ``1/K``. The objective is random quadratics; the clipping thresholds
-    shrink with the step size, as the distances do.
-
-    Args:
-        network: the network; on a complete one there is nothing to fit.
-        rules: of :data:`THEOREM_RULES`.
-        iterations: the values of ``K``, at least two.
-        workers: how many threads; by default one a core.
-        progress: called after every iteration.
+    shrink with the step size, as the distances do. On a complete network there is nothing to fit.
 
     Returns:
         For each rule the slope of the logarithm of the error over that of ``K``.

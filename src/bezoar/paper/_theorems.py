@@ -10,12 +10,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from bezoar import data, theory
+from bezoar._arrays import Floats, Ints
 from bezoar._errors import BezoarError
 from bezoar.experiments import Report
 from bezoar.networks import Network
 from bezoar.training import Engine, Horizon, Run, Task, Workers
-
-Floats = NDArray[np.float64]
 
 #: Exchanges kept before their contraction is computed.
 KEPT = 32
@@ -105,8 +104,6 @@ def verify(
     iterations: int,
     *,
     workers: int | None = None,
-    smoothness: float | None = None,
-    initial_gap: float | None = None,
     progress: Report | None = None,
 ) -> list[TheoremCheck]:
     """Train runs with the theorems' step size ``γ = 1/√K`` and compare them with the theorems.
@@ -126,13 +123,12 @@ def verify(
     so that ``K ≥ L²`` asks for 68,000 iterations; :func:`reduced_mnist` needs few.
 
     Args:
-        make_task: makes what the agents learn, from runs and workers.
+        make_task: makes what the agents learn, from runs and workers. It must know ``L`` and the
+            initial gap.
         runs: what to train; their schedules are replaced. No weight decay, no momentum, and only
             attacks on labels that do not follow the model.
         iterations: ``K``.
         workers: how many threads; by default one a core.
-        smoothness: ``L``, for tasks that do not know it.
-        initial_gap: ``f(x⁰) − f*`` or more, for tasks that do not know it.
         progress: as for :meth:`Engine.train`.
 
     Returns:
@@ -144,17 +140,15 @@ def verify(
     with Workers(workers) as pool, pool.alone():
         task = make_task(timed, pool)
         engine = Engine(task, iterations=iterations, metrics=("gradient_norm", "consensus_error"))
-        lipschitz = task.smoothness() if smoothness is None else smoothness
-        if lipschitz is None:
-            raise BezoarError("smoothness: must be given for this task, found nothing")
+        lipschitz, known = task.smoothness(), map(task.initial_gap, range(len(runs)))
+        gaps = [gap for gap in known if gap is not None]
+        if lipschitz is None or len(gaps) < len(runs):
+            raise BezoarError("task: expected one that knows L and f(x⁰) − f*, found another")
         suprema = _Suprema(engine, lipschitz)
         histories = engine.train(progress, suprema.observe)
         suprema.finish()
     checks = []
-    for place, (run, history) in enumerate(zip(timed, histories, strict=True)):
-        gap = task.initial_gap(place) if initial_gap is None else initial_gap
-        if gap is None:
-            raise BezoarError("initial_gap: must be given for this task, found nothing")
+    for place, (run, history, gap) in enumerate(zip(timed, histories, gaps, strict=True)):
         found = {
             "smoothness": lipschitz,
             "heterogeneity": float(suprema.heterogeneity[place]),
@@ -190,9 +184,7 @@ def reduced_mnist(per_class: int = 20, side: int = 7, scale: float = 0.5) -> dat
         raise BezoarError(f"side: expected a divisor of 28, found {side!r}")
     whole = data.mnist()
 
-    def reduced(
-        images: NDArray[np.generic], labels: NDArray[np.int64]
-    ) -> tuple[Floats, NDArray[np.int64]]:
+    def reduced(images: NDArray[np.generic], labels: Ints) -> tuple[Floats, Ints]:
         first = [np.flatnonzero(labels == kind)[:per_class] for kind in range(whole.classes)]
         chosen = np.sort(np.concatenate(first))
         blocks = images[chosen].reshape(len(chosen), side, 28 // side, side, 28 // side)
@@ -251,13 +243,7 @@ def _promise(run: Run, rho: float, iterations: int, found: dict[str, float]) -> 
 
 
 class _Suprema:
-    """The suprema of ρ, ξ and A over a training.
-
-    Attributes:
-        rho: ``[runs]``.
-        heterogeneity: ``[runs]``.
-        disturbance: ``[runs]``.
-    """
+    """The suprema of ρ, ξ and A over a training, ``[runs]`` each."""
 
     def __init__(self, engine: Engine, smoothness: float) -> None:
         self._smoothness = smoothness

@@ -6,17 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from bezoar._files import write_whole
-from bezoar.paper._claims import judge
 from bezoar.paper._comparisons import FIGURES, NETWORK_TITLES, Comparison, Figure
-from bezoar.paper._figure_claims import CLAIMS
-from bezoar.paper._figure_pages import data_text
+from bezoar.paper._figure_pages import data_text, judged_claims
 from bezoar.paper._recipes import Variant, recipe
 from bezoar.paper._texts import about, note
 from bezoar.paper._trained import TrainedComparison, TrainedFigure
 from bezoar.report import (
     BASELINE,
     Image,
-    JudgedClaim,
     Page,
     axis_of,
     ends_table,
@@ -90,21 +87,11 @@ def write_thresholds(folder: Path, made: TrainedFigure) -> Page:
         claims=tuple(
             claim
             for name, part in zip(JUDGED, figures, strict=True)
-            for claim in _claims(name, part)
+            for claim in judged_claims(part, f"for Figure {name.removeprefix('fig')}", CLIPPING)
         ),
         metrics=("accuracy",),
         panels=tuple(panels),
     ).save(folder)
-
-
-def _claims(figure: str, part: TrainedComparison) -> list[JudgedClaim]:
-    """The claims about a figure that involve CC or CG."""
-    remarks = [f"for Figure {figure.removeprefix('fig')}", *part.remarks()]
-    return [
-        judge(claim, part.curves, remarks, part.too_short)
-        for claim in CLAIMS
-        if claim.figure == figure and claim.criterion.involves(*CLIPPING)
-    ]
 
 
 def _final(study: TrainedComparison, network: str, rule: str) -> float:
