@@ -49,7 +49,6 @@ def test_theorem_1_by_hand():
     )
     assert found.total == pytest.approx(sum(term.value for term in found.terms))
     assert found.consensus == pytest.approx(64 * 0.16 * 9 / (400 * 0.36))
-    assert found.step_size == pytest.approx(0.05)
     assert found.holds
     d = 4 * 0.4 * 3 / (20 * 0.6)
     assert found.proved == pytest.approx(

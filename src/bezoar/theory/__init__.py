@@ -1,6 +1,12 @@
 """The theory, executable: pure functions of networks and numbers, each citing its equation.
 
 Importing this package does not import torch.
+
+>>> from bezoar import networks, theory
+>>> fan = networks.fan(agents=10, poisoned=1)
+>>> rates = theory.contamination(fan)
+>>> rates.delta < rates.delta_max, theory.connectivity(fan).lam < 1
+(True, False)
 """
 
 from bezoar.theory._connectivity import (

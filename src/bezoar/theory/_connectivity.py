@@ -7,7 +7,7 @@
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -62,12 +62,8 @@ def connectivity(
 ) -> Connectivity:
     """``λ`` and ``β`` of a network's virtual mixing matrix (Theorem 1).
 
-    Time and memory grow with the number of edges.
-
-    Args:
-        network: the network.
-        kind: ``"uniform"`` (TriMean, FABA, CC, RFA) or ``"mixing"`` (CG, IOS).
-        mixing: for ``"mixing"``, the matrix ``E``: ``"metropolis"`` or ``"equal"``.
+    Time and memory grow with the number of edges. The arguments are those of
+    :func:`virtual_mixing`; :data:`MATRIX_OF` says which rule has which kind.
     """
     found = _placed(network, kind, mixing)
     pieces = sparse.csgraph.connected_components(found.matrix, directed=False)[0]
@@ -81,7 +77,7 @@ def virtual_mixing(
     """The virtual mixing matrix ``M [R, R]`` of Definition 1, over ``network.regular``.
 
     Args:
-        network: the network.
+        network: who hears whom, and who is poisoned.
         kind: ``"uniform"``: ``1/R̄_w`` for each regular input. ``"mixing"``: the entries of ``E``,
             the weight of poisoned neighbours moved onto the diagonal.
         mixing: for ``"mixing"``, the matrix ``E``: ``"metropolis"`` or ``"equal"``.
@@ -103,16 +99,14 @@ def _placed(network: Network, kind: str, mixing: str) -> "Placements":
     return placements(network, ~network.poisoned_mask[None], kind, mixing)
 
 
-@dataclass(frozen=True, eq=False)
-class Placements:
+class Placements(NamedTuple):
     """The virtual mixing matrices of several placements of the poisoned agents in one graph.
 
     Attributes:
         matrix: ``[placements·W, placements·W]`` the matrices, each a block on the diagonal. Rows
             and columns of poisoned agents are empty.
         perron: ``[placements, W]`` their Perron vectors, zero at poisoned agents.
-        lam: ``[placements]`` the constants ``λ``.
-        beta: ``[placements]`` the constants ``β``.
+        lam, beta: ``[placements]`` the constants ``λ`` and ``β``.
     """
 
     matrix: sparse.csr_array
@@ -126,11 +120,8 @@ def placements(
 ) -> Placements:
     """The virtual mixing matrices of a graph, all computed at once.
 
-    Args:
-        network: the graph; who is poisoned in it plays no part.
-        regular: ``[placements, W]`` who is regular in each placement, at least one agent.
-        kind: ``"uniform"`` or ``"mixing"``.
-        mixing: for ``"mixing"``, the matrix ``E``.
+    ``regular [placements, W]`` says who is regular in each placement, at least one agent. Who is
+    poisoned in the network plays no part; see :func:`virtual_mixing` for the other arguments.
     """
     choose("kind", kind, KINDS)
     # E has the right support for both kinds: every edge once in either direction, and loops.

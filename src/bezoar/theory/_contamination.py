@@ -54,15 +54,10 @@ class LearningErrorOrder:
 def learning_error_orders(
     rates: Contamination, heterogeneity: float = 1.0
 ) -> tuple[LearningErrorOrder, LearningErrorOrder]:
-    """Table II: the orders of the learning error when ``A = Θ(ξ)``.
+    """Table II: the orders of the learning error when ``A = Θ(ξ)``, with the heterogeneity ``ξ``.
 
-    Args:
-        rates: the contamination rates.
-        heterogeneity: ``ξ``.
-
-    Returns:
-        The row of the best majority-dominant rule, and that of the weighted mean. The weighted
-        mean has the smaller order where ``δ < δ_max``.
+    First the row of the best majority-dominant rule, then that of the weighted mean, which has the
+    smaller order where ``δ < δ_max``.
     """
     square = heterogeneity**2
     return (

@@ -56,11 +56,8 @@ _TABLE_1: dict[str, tuple[str, Callable[[float], float]]] = {
 def contraction_orders(delta_max: float) -> tuple[ContractionOrder, ...]:
     """Table I: the orders of the contraction constant ``ρ`` of the paper's rules.
 
-    Compare orders with each other, or over ``δ_max``. Do not compare them with the condition
-    ``ρ < (1−λ)/4``: for that, measure ρ with :func:`measured_contraction`.
-
-    Args:
-        delta_max: the local contamination rate.
+    Compare orders with each other, or over the local contamination rate ``δ_max``. Do not compare
+    them with the condition ``ρ < (1−λ)/4``: for that, measure ρ with :func:`measured_contraction`.
     """
     if non_negative("delta_max", delta_max) > 1:
         raise BezoarError(f"delta_max: expected a number from 0 to 1, found {delta_max!r}")
@@ -84,10 +81,6 @@ class MeasuredContraction:
     agent: int
     ratios: Floats
 
-    def holds(self, rho: float) -> bool:
-        """Whether this exchange satisfied Definition 1 with the given ``ρ``."""
-        return self.rho <= rho
-
 
 def measured_contraction(
     messages: ArrayLike,
@@ -108,9 +101,7 @@ def measured_contraction(
     Args:
         messages: ``[..., W, D]`` what each agent sent.
         outputs: ``[..., W, D]`` what each agent made of it.
-        network: the network.
-        kind: the virtual mixing matrix ``M``: ``"uniform"`` or ``"mixing"``.
-        mixing: for ``"mixing"``, the matrix ``E``.
+        network, kind, mixing: as for :func:`virtual_mixing`, which gives ``M``.
         rounding: the relative rounding error of ``outputs``; by default eight units in the last
             place of the coarser of the two arrays' types.
     """

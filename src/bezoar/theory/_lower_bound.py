@@ -112,9 +112,7 @@ def lower_bound_instances(
         poisoned: ``W − R``, at least 1 and so few that regular inputs are a majority at every
             regular agent: at most ``2R−3`` (even ``R ≥ 4``), ``2R−4`` (odd ``R ≥ 5``), 2 (``R =
             3``), 1 (``R = 2``).
-        heterogeneity: ``ξ``.
-        disturbance: ``A``.
-        smoothness: ``L``.
+        heterogeneity, disturbance, smoothness: ``ξ``, ``A`` and ``L``.
     """
     R = whole("regular", regular, 2)
     whole("poisoned", poisoned, 1, R - 1 if R < 4 else 2 * R - 3 - R % 2)

@@ -27,7 +27,7 @@ def overview(
     """What the theory says of a network: rates, conditions, orders, and a verdict in a sentence.
 
     Args:
-        network: the network.
+        network: who hears whom, and who is poisoned.
         mixing: the mixing matrix, ``metropolis`` or ``equal``.
         rules: the rows of Table I wanted, by name; by default all.
         effort: as for :func:`worst_connectivity`.

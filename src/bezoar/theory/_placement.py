@@ -84,10 +84,8 @@ def worst_connectivity(
     could be. The arguments are in docs/theory.md.
 
     Args:
-        network: the network; who is poisoned in it plays no part.
-        poisoned: the number ``P`` of poisoned agents, fewer than all.
-        kind: the virtual mixing matrix, ``"uniform"`` or ``"mixing"``.
-        mixing: for ``"mixing"``, the matrix ``E``.
+        network, poisoned: as for :func:`worst_contamination`.
+        kind, mixing: as for :func:`virtual_mixing`.
         effort: how many matrix entries (agents and links, over all placements tried) to look at;
             ten million take a few seconds.
     """
@@ -183,9 +181,7 @@ def _swap(rng: np.random.Generator, placement: Placement, agents: int) -> Placem
 
 def _worst_of(network: Network, tried: Iterable[Placement]) -> tuple[Placement, float]:
     """The placement with the largest ``λ`` of the uniform matrix, of ties the first."""
-    best: Placement = ()
-    value = -1.0
-    rest = iter(tried)
+    best, value, rest = Placement(), -1.0, iter(tried)
     size = max(1, _CHUNK // (network.agents + network.adjacency.nnz))
     while some := list(islice(rest, size)):
         regular = np.ones((len(some), network.agents), dtype=np.bool_)

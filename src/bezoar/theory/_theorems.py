@@ -7,6 +7,7 @@
 (True, 0.539)
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf, sqrt
 
@@ -74,11 +75,6 @@ class Guarantee:
     proved: float
 
     @property
-    def step_size(self) -> float:
-        """The step size ``γ = 1/√K`` that the bound is for."""
-        return 1 / sqrt(self.iterations)
-
-    @property
     def total(self) -> float:
         """The sum of the terms, whether or not the conditions hold."""
         return sum(term.value for term in self.terms)
@@ -110,19 +106,16 @@ def robust_bound(
     to less than what is proved, so rely on ``proved``. docs/theory.md has the formulas.
 
     Args:
-        lam: ``λ`` of the virtual mixing matrix.
-        beta: ``β`` of the virtual mixing matrix.
+        lam, beta: ``λ`` and ``β`` of the virtual mixing matrix.
         rho: the contraction constant ``ρ``, infinity allowed.
-        smoothness: ``L`` (Assumption 2).
-        heterogeneity: ``ξ`` (Assumption 3).
+        smoothness, heterogeneity: ``L`` and ``ξ`` (Assumptions 2 and 3).
         initial_gap: ``f(x⁰) − f*``, or anything larger.
         iterations: ``K``.
     """
     lam, beta = non_negative("lam", lam), non_negative("beta", beta)
     omega = 1 - lam - 4 * non_negative("rho", rho)
-    L, xi, gap = _finite(
-        smoothness=smoothness, heterogeneity=heterogeneity, initial_gap=initial_gap
-    )
+    named = {"smoothness": smoothness, "heterogeneity": heterogeneity, "initial_gap": initial_gap}
+    L, xi, gap = _finite(named)
     K = whole("iterations", iterations, 1)
     start = 4 * gap / sqrt(K)
     needed = drift = contamination = consensus = proved = inf
@@ -164,21 +157,14 @@ def weighted_mean_bound(
 
     Args:
         mixing_gap: ``λ'`` of the mixing matrix.
-        agents: ``W``.
-        regular: ``R``.
-        smoothness: ``L`` (Assumption 2).
-        heterogeneity: ``ξ`` (Assumption 3).
-        disturbance: ``A`` (Assumption 4).
+        agents, regular: ``W`` and ``R``.
+        smoothness, heterogeneity, disturbance: ``L``, ``ξ`` and ``A`` (Assumptions 2 to 4).
         initial_gap: ``f(x⁰) − f*``, or anything larger.
         iterations: ``K``.
     """
     omega = 1 - non_negative("mixing_gap", mixing_gap)
-    L, xi, A, gap = _finite(
-        smoothness=smoothness,
-        heterogeneity=heterogeneity,
-        disturbance=disturbance,
-        initial_gap=initial_gap,
-    )
+    named = {"smoothness": smoothness, "heterogeneity": heterogeneity, "initial_gap": initial_gap}
+    L, xi, gap, A = _finite(named | {"disturbance": disturbance})
     W = whole("agents", agents, 1)
     R = whole("regular", regular, 1, W)
     K = whole("iterations", iterations, 1)
@@ -202,7 +188,7 @@ def weighted_mean_bound(
     return Guarantee("Theorem 2", K, omega, conditions, terms, consensus, total)
 
 
-def _finite(**numbers: float) -> list[float]:
+def _finite(numbers: Mapping[str, float]) -> list[float]:
     for field, found in numbers.items():
         if non_negative(field, found) == inf:
             raise BezoarError(f"{field}: expected a finite number of at least 0, found {found!r}")
