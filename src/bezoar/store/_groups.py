@@ -66,11 +66,7 @@ class Group:
         return self.store.lock(self.folder.name)
 
     def write(self) -> None:
-        """Write down which runs these are.
-
-        Raises:
-            StoreError: where the store cannot be written.
-        """
+        """Write down which runs these are."""
         content = {
             "format": FORMAT,
             "apart": self.apart,

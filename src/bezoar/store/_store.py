@@ -74,9 +74,6 @@ class StoreError(BezoarError):
 class Store:
     """Finished runs in a folder, which is made when something is first written.
 
-    Args:
-        path: the folder.
-
     Raises:
         UnknownFormatError: if a newer version of bezoar wrote the store.
     """
@@ -172,11 +169,7 @@ class Store:
     ) -> StoredRun:
         """Add a finished run; one that is already there stays as it is.
 
-        Args:
-            key: its name.
-            run: what it is, and what was measured.
-            provenance: where, when and how it was computed.
-            keep_models: whether its final models are kept, too.
+        Provenance is where, when and how it was computed.
 
         Raises:
             StoreError: if the disk is full or the store may not be written. Nothing is left.
@@ -207,13 +200,10 @@ class Store:
         specs: Collection[dict[str, Any]],
         versions: Mapping[str, str] | None = None,
     ) -> Group:
-        """A group of runs that are trained together; nothing is written.
+        """A group of runs that are trained together, in this order; nothing is written.
 
-        Args:
-            keys: the keys of the runs, in the order in which they are trained.
-            specs: their specs as documents, in the same order; relative paths in them are relative
-                to the working folder.
-            versions: what computes them, so that :meth:`gc` can tell when nobody does any more.
+        Relative paths in the specs are relative to the working folder. The versions of what
+        computes the runs let :meth:`gc` tell when nobody does any more.
         """
         return Group(self, tuple(keys), tuple(specs), versions, Path.cwd())
 
