@@ -1,13 +1,16 @@
 """Made-up measurements of the paper's figures, for tests of claims and pictures."""
 
+import zlib
 from dataclasses import dataclass
 
 import numpy as np
 
 from bezoar.data import Dataset
 from bezoar.paper import FIGURES, Curves, TrainedComparison, TrainedFigure, Variant
-from bezoar.report import Curve
+from bezoar.report import Curve, look
 
+LABELS = [look(rule).label for rule in FIGURES["fig2"].rules] + ["Baseline"]
+QUICK = Variant(scale="quick")
 METRICS = (
     "accuracy",
     "accuracy_mean",
@@ -69,3 +72,21 @@ def trained(figure, variant=None, seeds=1, make=None, data=None):
         for runs in [part.runs(seeds)]
     ]
     return TrainedFigure(figure, variant, parts, f"bezoar reproduce {figure.name}")
+
+
+def made_up(place, spec):
+    """A run with values that depend on what it is, so that none can stand for another."""
+    rng = np.random.default_rng(zlib.crc32(repr((place, spec.seed)).encode()))
+    count = 1 + spec.iterations // spec.every
+    metrics = {n: rng.uniform(0.01, 1, count) for n in METRICS if n in (spec.metrics or METRICS)}
+    metrics["consensus_error"][0] = 0  # all start at the same place
+    metrics["poison_share"][0] = np.nan  # there was no exchange yet
+    if place.rule == "baseline" and "disturbance" in metrics:
+        metrics["disturbance"][:] = np.nan
+    return MadeUp(np.arange(count) * spec.every, metrics, f"{rng.integers(2**60):032x}")
+
+
+def reproduced(name, seeds=1, variant=QUICK, note=""):
+    """A figure with made-up runs."""
+    data = dataset(note=note)
+    return trained(FIGURES[name], variant, seeds, make=made_up, data=data)

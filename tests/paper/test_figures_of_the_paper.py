@@ -1,118 +1,22 @@
-"""The paper's figures: what is drawn, written beside them, and kept as data."""
+"""The paper's figures: what is drawn, and written into them."""
 
 import csv
 import io
-import zlib
 from itertools import combinations
 
-import matplotlib as mpl
 import numpy as np
 import pytest
-from made_up_curves import METRICS, MadeUp, dataset, trained
-from matplotlib import pyplot as plt
+from made_up_curves import LABELS, QUICK, MadeUp, made_up, reproduced, trained
 
 from bezoar import networks, paper, report
 from bezoar.paper import FIGURES, THRESHOLD_STUDY, Place, Variant
 from bezoar.paper._figure_pages import data_text
 from bezoar.paper._figures import partitions_figure
-from bezoar.paper._texts import alternative, caption
 from bezoar.paper._threshold_study import THRESHOLDS
-from bezoar.report import Curve, Page, Panel, _figures
+from bezoar.report import Curve, Panel
 
-LABELS = [report.look(rule).label for rule in FIGURES["fig2"].rules] + ["Baseline"]
-ALL = list(FIGURES)
-QUICK, SMALL = Variant(scale="quick"), Variant(scale="small")
+SMALL = Variant(scale="small")
 CUT = "cut down: 200 of 500 training and 40 of 100 test images a class"
-
-
-def made_up(place, spec):
-    """A run with values that depend on what it is, so that none can stand for another."""
-    rng = np.random.default_rng(zlib.crc32(repr((place, spec.seed)).encode()))
-    count = 1 + spec.iterations // spec.every
-    metrics = {n: rng.uniform(0.01, 1, count) for n in METRICS if n in (spec.metrics or METRICS)}
-    metrics["consensus_error"][0] = 0  # all start at the same place
-    metrics["poison_share"][0] = np.nan  # there was no exchange yet
-    if place.rule == "baseline" and "disturbance" in metrics:
-        metrics["disturbance"][:] = np.nan
-    return MadeUp(np.arange(count) * spec.every, metrics, f"{rng.integers(2**60):032x}")
-
-
-def reproduced(name, seeds=1, variant=QUICK, note=""):
-    """A figure with made-up runs."""
-    data = dataset(note=note)
-    return trained(FIGURES[name], variant, seeds, make=made_up, data=data)
-
-
-@pytest.fixture
-def drawn(monkeypatch):
-    """The figures as they are when they are saved, once a figure, laid out."""
-    seen = []
-
-    def save(figure, path):
-        if path.suffix == ".png":
-            figure.canvas.draw()
-            seen.append(_look_at(figure))
-
-    monkeypatch.setattr(_figures, "_save", save)
-    return seen
-
-
-def _look_at(figure):
-    """Plots by title and label, the legend's names, the texts' boxes in pixels."""
-    renderer = figure.canvas.get_renderer()
-    texts = [
-        text
-        for text in figure.findobj(mpl.text.Text)
-        if text.get_visible() and text.get_text().strip() and text.get_alpha() != 0
-    ]
-    # The numbers in a network's agents lie on each other on purpose where agents do.
-    numbers = {text for axes in figure.axes for text in axes.texts if text.get_text().isdigit()}
-    boxes = [
-        (text.get_text(), text.get_window_extent(renderer))
-        for text in texts
-        if text not in numbers and _is_shown(text, figure)
-    ]
-    legends = [*figure.legends, *(a.get_legend() for a in figure.axes if a.get_legend())]
-    return {
-        "axes": [
-            {
-                "title": axes.get_title(),
-                "ylabel": axes.get_ylabel(),
-                "yscale": axes.get_yscale(),
-                "xlim": axes.get_xlim(),
-                "ylim": axes.get_ylim(),
-                "lines": [np.asarray(line.get_ydata()) for line in axes.lines],
-                "bands": len([c for c in axes.collections if _is_band(c)]),
-                "ranges": [
-                    (c.get_paths()[0].vertices[:, 1].min(), c.get_paths()[0].vertices[:, 1].max())
-                    for c in axes.collections
-                    if _is_band(c)
-                ],
-            }
-            for axes in figure.axes
-        ],
-        "legend": [text.get_text() for legend in legends for text in legend.get_texts()],
-        "title": figure.get_suptitle(),
-        "boxes": boxes,
-        "frame": figure.bbox,
-    }
-
-
-def _is_band(collection):
-    return isinstance(collection, mpl.collections.FillBetweenPolyCollection)
-
-
-def _is_shown(text, figure):
-    """Ticks that are outside of their axis keep texts that are never drawn."""
-    for axes in figure.axes:
-        for axis in (axes.xaxis, axes.yaxis):
-            for minor in (False, True):
-                ticks = axis.get_minor_ticks() if minor else axis.get_major_ticks()
-                for tick in ticks:
-                    if text in (tick.label1, tick.label2):
-                        low, high = sorted(axis.get_view_interval())
-                        return low <= tick.get_loc() <= high
-    return True
 
 
 @pytest.mark.parametrize("name", ["fig2", "fig5"])
@@ -215,7 +119,7 @@ def test_figure_10_draws_the_three_networks(drawn, tmp_path):
 @pytest.mark.parametrize(
     ("name", "variant"),
     [
-        *((name, QUICK) for name in ALL),
+        *((name, QUICK) for name in FIGURES),
         *(("fig2", Variant()), ("fig10", None), ("fig3", SMALL), ("fig12", SMALL)),
         ("threshold", QUICK),
     ],
@@ -320,103 +224,6 @@ def test_thresholds_are_drawn_told_and_judged(drawn, tmp_path, scale):
         "threshold" if scale == "paper" else "threshold-quick",
         "The clipping threshold of CC and CG",
     )
-
-
-@pytest.mark.parametrize("name", ["fig1", "fig2", "fig4-mnist"])
-def test_a_figure_is_a_folder_of_files_and_a_summary(tmp_path, name):
-    made = reproduced(name, seeds=2, variant=Variant(iterations=40))
-    folder = tmp_path / name
-    summary = paper.write_figure(folder, made)
-    files = {f"{name}.png", f"{name}.pdf", f"{name}.csv", "summary.json"}
-    assert {path.name for path in folder.iterdir()} == files
-    assert {image.file for image in summary.images} | set(summary.data) == files - {"summary.json"}
-    assert Page.load(folder).model_dump() == summary.model_dump()
-    assert plt.imread(folder / f"{name}.png").std() > 0.01
-    pdf = (folder / f"{name}.pdf").read_bytes()
-    assert pdf.startswith(b"%PDF-")
-    assert pdf.rstrip().endswith(b"%%EOF")
-    # Of no store, all are missing.
-    assert set(Page.load(folder).missing) == {run.key for run in made.parts[0].runs}
-    assert plt.get_fignums() == []
-    if name == "fig4-mnist":  # the same runs give the same bytes
-        paper.write_figure(tmp_path / "again", made)
-        for path in folder.iterdir():
-            assert path.read_bytes() == (tmp_path / "again" / path.name).read_bytes(), path.name
-
-
-def test_the_data_is_every_run_to_the_last_digit():
-    made = reproduced("fig2", seeds=2)
-    [part] = made.parts
-    rows = list(csv.DictReader(io.StringIO(data_text(made))))
-    assert list(rows[0]) == [
-        "figure", "scale", "setting", "dataset", "network", "partition", "rule", "seed",
-        "iteration", *METRICS,
-    ]  # fmt: skip
-    points = [
-        (where, spec, iteration, point, run)
-        for (where, spec), run in zip(part.specs, part.runs, strict=True)
-        for point, iteration in enumerate(run.iterations)
-    ]
-    assert len(rows) == len(points) == 11 * (2 * 2 + 1) * 9
-    for row, (where, spec, iteration, point, run) in zip(rows, points, strict=True):
-        assert (row["figure"], row["dataset"], row["network"]) == ("fig2", "mnist", "two_castle")
-        assert (row["scale"], row["setting"]) == ("quick", "paper")
-        assert row["partition"] == str(spec.partition)
-        assert (row["rule"], row["seed"]) == (where.rule, str(spec.seed))
-        assert row["iteration"] == str(iteration)
-        for metric in METRICS:
-            value = float(row[metric]) if row[metric] else np.nan
-            assert np.array_equal(value, run[metric][point], equal_nan=True)
-
-
-def test_tables_tell_where_the_curves_end(drawn, tmp_path):
-    made = reproduced("fig5", seeds=2)
-    accuracy, consensus, single = paper.write_figure(tmp_path, made).tables
-    assert accuracy.columns == ("rule", "i.i.d.", "mild non-i.i.d.", "by class")
-    assert [row[0] for row in accuracy.rows] == LABELS
-    found = made.parts[0].curves.by_place
-    curve = found[made.parts[0].specs[0][0]]
-    low, high = (f"{limit[-1]:.4f}" for limit in curve.limits("accuracy"))
-    assert accuracy.rows[0][1] == f"{curve.mean('accuracy')[-1]:.4f} ({low}…{high})"
-    [by_class] = found["line", "by_class", "faba"].runs
-    assert accuracy.rows[2][3] == f"{by_class['accuracy'][-1]:.4f}"
-    assert single.rows[2][3] == (
-        f"{by_class['accuracy_mean'][-1]:.4f} / {by_class['accuracy_worst'][-1]:.4f}"
-    )
-    assert len(consensus.rows) == 9
-
-
-def test_captions_tell_of_seeds_and_of_single_agents(tmp_path):
-    def told(name, seeds):
-        return caption(reproduced(name, seeds))
-
-    assert "Nothing here is random" in told("fig1", 3)
-    assert "The partitions are those of seed 0." in told("fig2", 1)
-    three = told("fig2", 3)
-    assert "Lines are means over 3 seeds" in three
-    assert "By class nothing is random: one run stands for every seed." in three
-    assert "hides what single agents have: by class, the worst agent's own model" in (
-        told("fig5", 1)
-    )
-    assert "single agents" not in told("fig7", 1)
-    assert "which was not measured" in told("fig6", 1)  # it would take longer than training
-    assert "The start, the batches and the partitions are those of seed 0." in told("fig3", 1)
-
-
-@pytest.mark.parametrize("name", ALL)
-def test_alternatives_have_the_numbers(name):
-    made = reproduced(name)
-    metric, form = ("heterogeneity", ".2g") if "fig4" in name else ("accuracy", ".3f")
-    figure = made.figure
-    for part in made.parts:
-        text = alternative(made, part)
-        for network in figure.networks:
-            for partition in figure.partitions:
-                where = (network, partition)
-                ends = [part.curves.finals(*where, rule, metric)[0] for rule in figure.rules]
-                assert f"between {min(ends):{form}} (" in text
-                assert f"and {max(ends):{form}} (" in text
-        assert 100 < len(text) < 1400
 
 
 def test_a_rules_look_is_the_same_in_every_figure(drawn, tmp_path):

@@ -1,0 +1,112 @@
+"""What is written beside the paper's figures, and kept as data."""
+
+import csv
+import io
+
+import numpy as np
+import pytest
+from made_up_curves import LABELS, METRICS, reproduced
+from matplotlib import pyplot as plt
+
+from bezoar import paper
+from bezoar.paper import FIGURES, Variant
+from bezoar.paper._figure_pages import data_text
+from bezoar.paper._texts import alternative, caption
+from bezoar.report import Page
+
+
+@pytest.mark.parametrize("name", ["fig1", "fig2", "fig4-mnist"])
+def test_a_figure_is_a_folder_of_files_and_a_summary(tmp_path, name):
+    made = reproduced(name, seeds=2, variant=Variant(iterations=40))
+    folder = tmp_path / name
+    summary = paper.write_figure(folder, made)
+    files = {f"{name}.png", f"{name}.pdf", f"{name}.csv", "summary.json"}
+    assert {path.name for path in folder.iterdir()} == files
+    assert {image.file for image in summary.images} | set(summary.data) == files - {"summary.json"}
+    assert Page.load(folder).model_dump() == summary.model_dump()
+    assert plt.imread(folder / f"{name}.png").std() > 0.01
+    pdf = (folder / f"{name}.pdf").read_bytes()
+    assert pdf.startswith(b"%PDF-")
+    assert pdf.rstrip().endswith(b"%%EOF")
+    # Of no store, all are missing.
+    assert set(Page.load(folder).missing) == {run.key for run in made.parts[0].runs}
+    assert plt.get_fignums() == []
+    if name == "fig4-mnist":  # the same runs give the same bytes
+        paper.write_figure(tmp_path / "again", made)
+        for path in folder.iterdir():
+            assert path.read_bytes() == (tmp_path / "again" / path.name).read_bytes(), path.name
+
+
+def test_the_data_is_every_run_to_the_last_digit():
+    made = reproduced("fig2", seeds=2)
+    [part] = made.parts
+    rows = list(csv.DictReader(io.StringIO(data_text(made))))
+    assert list(rows[0]) == [
+        "figure", "scale", "setting", "dataset", "network", "partition", "rule", "seed",
+        "iteration", *METRICS,
+    ]  # fmt: skip
+    points = [
+        (where, spec, iteration, point, run)
+        for (where, spec), run in zip(part.specs, part.runs, strict=True)
+        for point, iteration in enumerate(run.iterations)
+    ]
+    assert len(rows) == len(points) == 11 * (2 * 2 + 1) * 9
+    for row, (where, spec, iteration, point, run) in zip(rows, points, strict=True):
+        assert (row["figure"], row["dataset"], row["network"]) == ("fig2", "mnist", "two_castle")
+        assert (row["scale"], row["setting"]) == ("quick", "paper")
+        assert row["partition"] == str(spec.partition)
+        assert (row["rule"], row["seed"]) == (where.rule, str(spec.seed))
+        assert row["iteration"] == str(iteration)
+        for metric in METRICS:
+            value = float(row[metric]) if row[metric] else np.nan
+            assert np.array_equal(value, run[metric][point], equal_nan=True)
+
+
+def test_tables_tell_where_the_curves_end(drawn, tmp_path):
+    made = reproduced("fig5", seeds=2)
+    accuracy, consensus, single = paper.write_figure(tmp_path, made).tables
+    assert accuracy.columns == ("rule", "i.i.d.", "mild non-i.i.d.", "by class")
+    assert [row[0] for row in accuracy.rows] == LABELS
+    found = made.parts[0].curves.by_place
+    curve = found[made.parts[0].specs[0][0]]
+    low, high = (f"{limit[-1]:.4f}" for limit in curve.limits("accuracy"))
+    assert accuracy.rows[0][1] == f"{curve.mean('accuracy')[-1]:.4f} ({low}…{high})"
+    [by_class] = found["line", "by_class", "faba"].runs
+    assert accuracy.rows[2][3] == f"{by_class['accuracy'][-1]:.4f}"
+    assert single.rows[2][3] == (
+        f"{by_class['accuracy_mean'][-1]:.4f} / {by_class['accuracy_worst'][-1]:.4f}"
+    )
+    assert len(consensus.rows) == 9
+
+
+def test_captions_tell_of_seeds_and_of_single_agents(tmp_path):
+    def told(name, seeds):
+        return caption(reproduced(name, seeds))
+
+    assert "Nothing here is random" in told("fig1", 3)
+    assert "The partitions are those of seed 0." in told("fig2", 1)
+    three = told("fig2", 3)
+    assert "Lines are means over 3 seeds" in three
+    assert "By class nothing is random: one run stands for every seed." in three
+    assert "hides what single agents have: by class, the worst agent's own model" in (
+        told("fig5", 1)
+    )
+    assert "single agents" not in told("fig7", 1)
+    assert "which was not measured" in told("fig6", 1)  # it would take longer than training
+    assert "The start, the batches and the partitions are those of seed 0." in told("fig3", 1)
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_alternatives_have_the_numbers(name):
+    made = reproduced(name)
+    metric, form = ("heterogeneity", ".2g") if "fig4" in name else ("accuracy", ".3f")
+    figure = made.figure
+    for part in made.parts:
+        text = alternative(made, part)
+        for network in figure.networks:
+            for partition in figure.partitions:
+                where = (network, partition)
+                ends = [part.curves.finals(*where, rule, metric)[0] for rule in figure.rules]
+                assert f"between {min(ends):{form}} (" in text
+                assert f"and {max(ends):{form}} (" in text
+        assert 100 < len(text) < 1400
