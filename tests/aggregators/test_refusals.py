@@ -162,3 +162,45 @@ def test_estimates_reach_the_rule():
     }
     mean = float(np.mean([0, 1, 2, 3, 50]))
     assert by_estimate == {"true": 2.0, "max": 2.0, 0: pytest.approx(mean), 1: 2.0, 2: 2.0}
+
+
+NETWORK = networks.ring(4, poisoned=1)
+
+
+@pytest.mark.parametrize("rule", [aggregators.create("mean"), aggregators.create("median")])
+def test_messages_may_be_arrays_or_lists(rule):
+    sent = np.random.default_rng(0).normal(size=(2, 4, 3))
+    expected = rule(torch.from_numpy(sent), NETWORK)
+    assert torch.equal(rule(sent, NETWORK), expected)
+    assert torch.equal(rule(sent[:, ::-1], NETWORK), rule(sent[:, ::-1].copy(), NETWORK))
+    assert torch.allclose(rule(sent.tolist(), NETWORK), expected.float())
+    assert torch.equal(rule(sent[:0], NETWORK), expected[:0])
+    assert rule.at([[1, 2], [3, 4], [5, 6]]).tolist() == [3, 4]
+    assert torch.equal(rule.at(sent[0]), rule.at(torch.from_numpy(sent[0])))
+
+
+@pytest.mark.parametrize(
+    ("found", "told"),
+    [
+        (torch.zeros(4, 0), r"with D from 1, found torch.float32 of shape \[4, 0\]"),
+        (torch.zeros(4, 3).to_sparse(), "expected a dense tensor, found torch.sparse_coo"),
+        (torch.zeros(4, 3, device="meta"), "expected a dense tensor, found a meta tensor"),
+        (torch.zeros(4, 3, dtype=torch.int64), "expected floating point .* found torch.int64"),
+        (np.zeros((4, 3), dtype=complex), "expected floating point .* found torch.complex128"),
+        (np.array(1.0), r"found torch.float64 of shape \[\]"),
+        ("hello", "expected a tensor, an array or lists of numbers, found str"),
+        ([[1.0], [2.0, 3.0]], "expected a tensor, an array or lists of numbers, found list"),
+        (None, "expected a tensor, an array or lists of numbers, found NoneType"),
+    ],
+)
+def test_what_is_no_message_is_refused_by_its_argument(found, told):
+    rule = aggregators.create("mean")
+    with pytest.raises(BezoarError, match=f"messages: .*{told}"):
+        rule(found, NETWORK)
+    with pytest.raises(BezoarError, match=f"inputs: .*{told}"):
+        rule.at(found)
+
+
+def test_no_runs_on_an_impossible_network_are_refused_like_any():
+    with pytest.raises(BezoarError, match="impossible at agent"):
+        aggregators.create("trimmed_mean")(np.zeros((0, 5, 3)), networks.ring(5, {1, 3}))

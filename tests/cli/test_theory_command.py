@@ -88,6 +88,15 @@ def test_sentences():
     assert "majority-dominant rule has the smaller order" in sentence(text)
     assert "only while their ρ stays below 0.25" in sentence(text)
     assert sentence(page("--network", "complete")).startswith("δ = δ_max")
+
+
+@pytest.mark.parametrize("network", ["ring", "complete"])
+def test_without_a_majority_no_rule_that_follows_it_is_recommended(network):
+    text = page("--network", network, "--poisoned", "9")
+    assert "no rule that follows the majority has a bounded error" in sentence(text)
+    assert "smaller order" not in text
+    [row] = [line for line in text.splitlines() if "best majority-dominant" in line]
+    assert "∞" in row
     # Nobody hears the poisoned leaf of a star but its hub: remove the hub and δ_max is zero.
     hidden = page("--network", "star:agents=4", "--poisoned", "0,1,2")
     assert "In one sentence" in hidden

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+import torch
 
 from bezoar import BezoarError
 from bezoar.data import Dataset
@@ -23,6 +24,21 @@ def test_a_dataset_of_ones_own():
     assert mine.sample_shape == (3,)
     assert mine.class_names == ("0", "1")
     assert mine.note == ""
+
+
+def test_lists_and_tensors_are_arrays_too():
+    rows, labels = [[1, 2, 3], [4, 5, 6], [7, 8, 9], [0, 0, 1]], [0, 1, 0, 1]
+    expected = made(train=np.array(rows, dtype=float), test=np.array(rows[:2], dtype=float))
+    lists = made(
+        train=rows, train_labels=labels, test=rows[:2], test_labels=(0, 1), classes=np.int64(2)
+    )
+    tensors = made(
+        train=torch.tensor(rows, dtype=torch.float64).requires_grad_(),
+        train_labels=torch.tensor(labels),
+        test=torch.tensor(rows[:2], dtype=torch.float64),
+        test_labels=torch.tensor([0, 1]),
+    )
+    assert lists.fingerprint == tensors.fingerprint == expected.fingerprint
 
 
 def test_images():
@@ -70,7 +86,10 @@ def test_the_fingerprint_is_of_values_wherever_they_lie_in_memory():
     ("changes", "message"),
     [
         ({"train": np.zeros(4)}, r"train: expected samples of shape \[n, features\]"),
-        ({"train": np.zeros((4, 3), dtype=int)}, "train: expected uint8 or floating point"),
+        (
+            {"train": np.zeros((4, 3), dtype=int)},
+            r"train: expected uint8 \(pixels\) or floating point",
+        ),
         ({"train_labels": np.array([0, 1])}, "train_labels: expected 4 labels"),
         ({"train_labels": np.array([0, 1, 0, 2])}, "train_labels: expected 0 … 1, found 0 … 2"),
         ({"test_labels": np.array([-1, 1])}, "test_labels: expected 0 … 1, found -1 … 1"),
@@ -82,6 +101,11 @@ def test_the_fingerprint_is_of_values_wherever_they_lie_in_memory():
         ({"train": np.zeros((4, 0))}, r"train: expected samples .* found \[4, 0\]"),
         ({"train": np.zeros((4, 1, 2, 2))}, "train: expected images of uint8, found float64"),
         ({"train": np.array([[0.0, 1.0, np.nan]] * 4)}, "train: expected finite numbers"),
+        ({"train_labels": np.ones(4, dtype=int)}, "train_labels: expected two classes or more"),
+        ({"classes": 1}, "classes: expected an integer of at least 2, found 1"),
+        ({"classes": "two"}, "classes: expected an integer of at least 2, found 'two'"),
+        ({"train": [[1, 2, 3], [4, 5]]}, "train: expected an array, found list"),
+        ({"train": [["a", "b", "c"]] * 4}, "train: expected uint8 .* found <U1"),
         ({"class_names": ("cat",)}, "class_names: expected 2 names, found 1"),
     ],
 )

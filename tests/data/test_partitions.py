@@ -114,7 +114,7 @@ def test_by_class_refuses_an_agent_without_samples():
         data.partition("by_class")(np.array([0, 0, 1, 1]), 3, 3, rng())
 
 
-@pytest.mark.parametrize("alpha", [0, -1, float("nan"), float("inf"), "many"])
+@pytest.mark.parametrize("alpha", [0, -1, 1e308, float("nan"), float("inf"), "many"])
 def test_a_wrong_alpha_is_refused(alpha):
     with pytest.raises(BezoarError, match=r"alpha: expected a .*number.*, found"):
         data.partition("dirichlet", alpha=alpha)

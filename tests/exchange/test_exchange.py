@@ -95,7 +95,7 @@ def test_messages_of_the_wrong_shape_are_refused(case, shape):
 
 @each_rule
 def test_integer_messages_are_refused(case):
-    with pytest.raises(BezoarError, match=r"messages: expected floating point, found torch\.int64"):
+    with pytest.raises(BezoarError, match=r"messages: expected floating point .* torch\.int64"):
         case.rule()(torch.zeros(6, 9, dtype=torch.int64), networks.fan(6))
 
 
@@ -203,9 +203,8 @@ def test_runs_that_are_not_contiguous():
 @pytest.mark.parametrize(
     ("attempt", "told"),
     [
-        (lambda net, rule: rule([[1.0]], net), "messages: expected a tensor, found list"),
-        (lambda net, rule: rule(torch.zeros(6, 0), net), r"found \[6, 0\]"),
-        (lambda net, rule: rule(torch.zeros(0, 6, 3), net), "runs: at least one is needed"),
+        (lambda net, rule: rule([[1.0]], net), r"expected shape \[..., 6, D\], found \[1, 1\]"),
+        (lambda net, rule: rule(torch.zeros(6, 0), net), r"shape \[6, 0\]"),
         (lambda net, rule: Exchange([], []), "runs: at least one is needed"),
         (lambda net, rule: Exchange([rule], []), "networks: expected 1, one a rule, found 0"),
         (

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from bezoar import BezoarError
 from bezoar.experiments import Choice, RunSpec, expand, read_sweep
+from bezoar.experiments._grid import as_specs
 
 #: Values that each field may have, all different.
 VALUES = {
@@ -206,3 +207,16 @@ def test_a_sweep_from_a_file(tmp_path):
 def test_refusals_name_the_block_the_field_and_what_is_allowed(fields, message):
     with pytest.raises(BezoarError, match=message):
         expand(fields)
+
+
+def test_a_sweep_takes_specs_fields_or_a_file(tmp_path):
+    fields = {"network": ["fan", "line"]}
+    specs = expand(fields)
+    path = tmp_path / "sweep.toml"
+    path.write_text('network = ["fan", "line"]')
+    for same in (specs, tuple(specs), iter(specs), fields, path, str(path)):
+        assert as_specs(same) == specs
+    assert as_specs(specs[0]) == specs[:1]
+    for other in (7, None, ["fan"], [fields]):
+        with pytest.raises(BezoarError, match=r"specs: expected a list of RunSpec, .* found"):
+            as_specs(other)

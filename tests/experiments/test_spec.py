@@ -4,7 +4,7 @@ import pytest
 from pydantic import ValidationError
 
 from bezoar import BezoarError, aggregators
-from bezoar.experiments import Choice, RunSpec, network_of, partition_of, read_toml
+from bezoar.experiments import Choice, RunSpec, network_of, partition_of, prepare, read_toml
 
 
 def test_three_ways_to_write_a_choice():
@@ -165,3 +165,25 @@ def test_the_partition_follows_the_seed():
     first, second, other = (partition_of(RunSpec.read({"seed": seed}), 10) for seed in (0, 0, 1))
     assert first.order.tolist() == second.order.tolist()
     assert first.order.tolist() != other.order.tolist()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "metrics = " + "[" * 5000 + "]" * 5000,
+        "network = " + "{a = " * 5000 + "1" + "}" * 5000,
+        "[" + ".".join(["network"] * 5000) + "]",
+        ".".join(["network"] * 30) + " = 1",
+    ],
+)
+def test_a_file_that_is_nested_deeply_is_refused(tmp_path, text):
+    path = tmp_path / "deep.toml"
+    path.write_text(text)
+    with pytest.raises(BezoarError, match=r"deep.toml: expected .* at most 20 deep"):
+        read_toml(path)
+
+
+@pytest.mark.parametrize("device", ["meta", "cpu:99", "nonsense", "cuda:77"])
+def test_a_device_that_cannot_compute_here_is_refused(device):
+    with pytest.raises(BezoarError, match=rf"device: '{device}' cannot be used here .* allowed"):
+        prepare(RunSpec(device=device))

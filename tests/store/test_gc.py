@@ -159,3 +159,17 @@ def test_links_to_elsewhere_are_not_followed(store, tmp_path):
     (store.staging_folder / "linked").symlink_to(own)
     assert [gone.path for gone in store.gc()] == [left]
     assert (own / "thesis.txt").read_text() == "years of work"
+
+
+def test_a_broken_run_that_is_a_link_goes_and_what_it_points_to_stays(store, tmp_path):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "run.json").write_text("broken")
+    link = store.runs_folder / ("0" * 32)
+    link.symlink_to(elsewhere)
+    left = store.staging_folder / "left"
+    left.mkdir()
+    (left / "folder").symlink_to(elsewhere)
+    assert collected(store) == {link: "broken", left: "left half-written"}
+    assert not link.is_symlink()
+    assert (elsewhere / "run.json").read_text() == "broken"

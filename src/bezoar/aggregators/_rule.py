@@ -64,11 +64,12 @@ class Aggregator(Part):
     marker: ClassVar[str] = ""
     keeps: ClassVar[str] = "must keep at least one"
 
-    def __call__(self, messages: Tensor, network: Network) -> Tensor:
+    def __call__(self, messages: ArrayLike | Tensor, network: Network) -> Tensor:
         """Aggregate at every agent.
 
         Args:
-            messages: ``[..., W, D]`` what each agent sends; leading dimensions are runs.
+            messages: ``[..., W, D]`` what each agent sends, as a tensor, an array or lists; leading
+                dimensions are runs.
             network: who hears whom.
 
         Returns:
@@ -80,12 +81,12 @@ class Aggregator(Part):
 
     def at(
         self,
-        inputs: Tensor,
+        inputs: ArrayLike | Tensor,
         mixing: ArrayLike | Tensor | None = None,
         estimate: int | None = None,
         *,
         senders: Sequence[int] | None = None,
-        remembered: Mapping[str, Tensor] | None = None,
+        remembered: Mapping[str, ArrayLike | Tensor] | None = None,
     ) -> Tensor:
         """Aggregate at one agent, from the messages it received.
 

@@ -19,8 +19,21 @@ from bezoar.cli._options import (
     choice,
 )
 
+
+class _Commands(TyperGroup):
+    """The commands; whoever stops one is told that it has stopped."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            typer.echo("bezoar: interrupted", err=True)
+            raise typer.Exit(130) from None
+
+
 app = typer.Typer(
     name="bezoar",
+    cls=_Commands,
     help="Train a model together with peers over a network when some peers' labels are poisoned.",
     no_args_is_help=True,
     add_completion=False,
@@ -70,7 +83,7 @@ def run(
     ] = None,
     gradient_samples: Annotated[
         int | None,
-        typer.Option(help="Samples of an agent that ξ and A are measured on. Default: 256."),
+        typer.Option(help="Samples of an agent on which gradients are measured. Default: 256."),
     ] = None,
     iterations: Annotated[int | None, typer.Option(help="Default: 1000.")] = None,
     every: Annotated[
@@ -329,15 +342,23 @@ def _version(
 def main() -> None:
     """Run the command line; users' mistakes end in one line, not in a traceback."""
     from bezoar._errors import BezoarError
+    from bezoar.cli._streams import accept_every_character, give_up_output
 
+    accept_every_character()
     try:
-        app()
+        try:
+            app()
+        finally:
+            sys.stdout.flush()
     except BezoarError as error:
-        typer.echo(f"bezoar: {error}", err=True)
+        print(f"bezoar: {error}", file=sys.stderr)
         sys.exit(2)
-    except OSError as error:
-        typer.echo(f"bezoar: {error.filename or ''}: {error.strerror or error}", err=True)
+    except BrokenPipeError:  # as after "| head"
+        give_up_output()
         sys.exit(1)
-    except KeyboardInterrupt:
-        typer.echo("bezoar: interrupted", err=True)
-        sys.exit(130)
+    except OSError as error:
+        if error.filename is None:
+            give_up_output()
+        where = error.filename or "the output cannot be written"
+        print(f"bezoar: {where}: {error.strerror or error}", file=sys.stderr)
+        sys.exit(1)

@@ -16,7 +16,7 @@ DATA_VARIABLE = "BEZOAR_DATA"
 
 def choice(kind: str, more: str = "") -> Any:
     """An option that takes a name, perhaps with options of its own."""
-    text = f"Name or name:option=value,…; see 'bezoar list {kind}'. {more}"
+    text = f"Name or name:option=value,...; see 'bezoar list {kind}'. {more}"
     return typer.Option(help=text.strip(), show_default=False)
 
 

@@ -5,9 +5,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import typer
+
 from bezoar._errors import BezoarError
 from bezoar.cli._options import check_picture, read_poisoned
-from bezoar.cli._screen import console, print_json, print_page, print_path, training_progress
+from bezoar.cli._screen import (
+    console,
+    errors,
+    print_json,
+    print_page,
+    print_path,
+    training_progress,
+)
 from bezoar.cli._sweep import sweep_shown
 from bezoar.experiments import (
     CHOICES,
@@ -30,6 +39,11 @@ from bezoar.report import (
     panels_figure,
 )
 from bezoar.training import METRICS, History
+
+NOTHING_KEPT = (
+    "nothing was kept; with --store DIR a run is kept, and the same command goes on from its last "
+    "checkpoint"
+)
 
 
 def run(
@@ -91,8 +105,12 @@ def _train(
 ) -> Sequence[History | StoredRun]:
     """The runs: trained here, or in a store as ``bezoar sweep`` does it."""
     if store is None:
-        with training_progress(f"{specs[0].network} · {specs[0].partition}") as progress:
-            return run_all(specs, workers, progress)
+        try:
+            with training_progress(f"{specs[0].network} · {specs[0].partition}") as progress:
+                return run_all(specs, workers, progress)
+        except KeyboardInterrupt:
+            errors.print(f"bezoar: interrupted; {NOTHING_KEPT}", markup=False, soft_wrap=True)
+            raise typer.Exit(130) from None
     swept = sweep_shown(specs, Store(store), workers)
     if swept.failures:
         raise BezoarError(swept.failures[0].reason)

@@ -4,6 +4,7 @@ import json
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from rich.text import Text
 
 from bezoar._numbers import count as count
 from bezoar._numbers import duration as duration
+from bezoar.cli._streams import encodable
 from bezoar.report import Page, Table, Verdict
 
 #: Wider than any table.
@@ -50,12 +52,15 @@ def _clean(value: Any) -> Any:
 
 def print_table(table: Table, wide: bool = False) -> None:
     """Print a table; if it is ``wide`` and there is no terminal, its lines are not broken."""
+    shown = partial(encodable, encoding=console.encoding)
     grid = RichTable(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for place, column in enumerate(table.columns):
         justify: Any = "right" if place and table.is_numeric(place) else "left"
-        grid.add_column(Text(column), justify=justify, no_wrap=wide and not place, overflow="fold")
+        grid.add_column(
+            Text(shown(column)), justify=justify, no_wrap=wide and not place, overflow="fold"
+        )
     for row in table.rows:
-        grid.add_row(*map(Text, row))
+        grid.add_row(*(Text(shown(cell)) for cell in row))
     if table.title:
         console.print(Text(table.title, style="bold"))
     (Console(width=WIDE) if wide and not console.is_terminal else console).print(grid)

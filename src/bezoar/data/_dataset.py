@@ -4,16 +4,21 @@ import hashlib
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bezoar._checks import whole
 from bezoar._errors import BezoarError
+from bezoar._options import plain_number
 
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
     """Samples and labels for training and testing.
+
+    Arrays may be given as anything that numpy reads: arrays, lists, tensors, data frames.
 
     Attributes:
         name: what it is called.
@@ -23,7 +28,7 @@ class Dataset:
         train_labels: ``[n]`` their classes, ``0 … classes-1``.
         test: the same for testing.
         test_labels: the same for testing.
-        classes: the number of classes.
+        classes: the number of classes, two at least; training samples are of two at least.
         class_names: a name for each class; by default its number.
         note: what a reader of results must know about the data, such as that it was cut down.
     """
@@ -38,9 +43,14 @@ class Dataset:
     note: str = ""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "classes", whole("classes", plain_number(self.classes), 2))
         for part in ("train", "test"):
+            for name in (part, f"{part}_labels"):
+                object.__setattr__(self, name, _array(name, getattr(self, name)))
             _check_samples(part, getattr(self, part))
             self._check_labels(part)
+        if self.train_labels.min() == self.train_labels.max():
+            raise BezoarError("train_labels: expected two classes or more, found one")
         if self.train.shape[1:] != self.test.shape[1:]:
             raise BezoarError(
                 f"test: expected samples of shape {list(self.sample_shape)} as in train, "
@@ -85,6 +95,18 @@ class Dataset:
         return digest.hexdigest()
 
 
+def _array(name: str, found: Any) -> NDArray[Any]:
+    """What was given, as an array; numbers in lists are features."""
+    try:
+        array = np.asarray(found.detach().cpu() if hasattr(found, "detach") else found)
+    except (ValueError, TypeError, RuntimeError) as error:
+        raise BezoarError(
+            f"{name}: expected an array, found {type(found).__name__}: {error}"
+        ) from None
+    features = isinstance(found, list | tuple) and not name.endswith("_labels")
+    return array.astype(np.float64) if features and array.dtype.kind in "iu" else array
+
+
 def _check_samples(part: str, samples: NDArray[np.generic]) -> None:
     if samples.ndim not in (2, 4) or samples.size == 0:
         raise BezoarError(
@@ -96,6 +118,8 @@ def _check_samples(part: str, samples: NDArray[np.generic]) -> None:
     if samples.dtype == np.uint8:
         return
     if not np.issubdtype(samples.dtype, np.floating):
-        raise BezoarError(f"{part}: expected uint8 or floating point, found {samples.dtype}")
+        raise BezoarError(
+            f"{part}: expected uint8 (pixels) or floating point (features), found {samples.dtype}"
+        )
     if not np.isfinite(samples).all():
         raise BezoarError(f"{part}: expected finite numbers, found NaN or infinity")

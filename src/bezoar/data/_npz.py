@@ -54,8 +54,6 @@ def _read(path: Path, modified: int, size: int) -> Dataset:
                 f"{path}: {key}: expected a list of integers, found {found.dtype} of shape "
                 f"{list(found.shape)}"
             )
-    if len(np.unique(labels[0])) < 2:
-        raise BezoarError(f"{path}: y_train: expected two classes or more, found one")
     try:
         return Dataset(
             name=path.stem,

@@ -93,7 +93,8 @@ class Dirichlet(Partitioner):
         alpha: the concentration: large is nearly i.i.d., small leaves few classes to an agent.
     """
 
-    alpha: Annotated[Positive, Field(allow_inf_nan=False)] = 1.0
+    # Sums of larger numbers overflow.
+    alpha: Annotated[Positive, Field(le=1e300, allow_inf_nan=False)] = 1.0
 
     name: ClassVar[str] = "dirichlet"
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
+from numpy.typing import ArrayLike
 from torch import Tensor
 
 from bezoar._errors import BezoarError
@@ -18,7 +19,7 @@ from bezoar.exchange._coordinates import CoordinateExchange
 from bezoar.exchange._dense import DenseExchange
 from bezoar.exchange._gathered import GatheredExchange
 from bezoar.exchange._neighbourhoods import Neighbourhoods, by_size
-from bezoar.exchange._sent import Sent
+from bezoar.exchange._sent import Sent, as_vectors
 from bezoar.exchange._sparse import SparseExchange
 from bezoar.exchange._tuning import DEFAULT, Map, Tuning
 from bezoar.networks import Network
@@ -179,15 +180,17 @@ def one_by_one(
     raise BezoarError(f"aggregator: expected a rule by weights or by coordinates, found {rule!r}")
 
 
-def exchange_once(rule: Aggregator, messages: Tensor, network: Network) -> Tensor:
+def exchange_once(rule: Aggregator, messages: ArrayLike | Tensor, network: Network) -> Tensor:
     """A rule applied to messages ``[..., W, D]`` at every agent of one network."""
-    if not isinstance(messages, Tensor):
-        raise BezoarError(f"messages: expected a tensor, found {type(messages).__name__}")
-    if messages.ndim < 2 or messages.shape[-2] != network.agents or messages.shape[-1] == 0:
+    messages = as_vectors("messages", messages)
+    if messages.ndim < 2 or messages.shape[-2] != network.agents:
         raise BezoarError(
             f"messages: expected shape [..., {network.agents}, D], found {list(messages.shape)}"
         )
-    flat = messages.detach().reshape(-1, *messages.shape[-2:]).contiguous()
+    if messages.numel() == 0:  # no runs
+        rule.check(network)
+        return torch.empty_like(messages)
+    flat = messages.reshape(-1, *messages.shape[-2:]).contiguous()
     exchange = Exchange([rule] * len(flat), [network] * len(flat), device=messages.device)
     models, _ = exchange(flat)
     return models.view(messages.shape)

@@ -11,29 +11,25 @@ from bezoar._errors import BezoarError
 from bezoar.aggregators import Aggregator
 from bezoar.exchange._exchange import one_by_one
 from bezoar.exchange._neighbourhoods import Neighbourhoods
-from bezoar.exchange._sent import Sent
+from bezoar.exchange._sent import Sent, as_vectors
 from bezoar.exchange._tuning import DEFAULT
 
 
 def aggregate_at(
     rule: Aggregator,
-    inputs: Tensor,
+    inputs: ArrayLike | Tensor,
     mixing: ArrayLike | Tensor | None,
     estimate: int | None,
     senders: Sequence[int] | None,
-    remembered: Mapping[str, Tensor],
+    remembered: Mapping[str, ArrayLike | Tensor],
 ) -> Tensor:
     """Do what :meth:`bezoar.aggregators.Aggregator.at` says, by the code for sparse networks."""
-    if not isinstance(inputs, Tensor):
-        raise BezoarError(f"inputs: expected a tensor, found {type(inputs).__name__}")
-    if inputs.ndim != 2 or len(inputs) == 0 or not inputs.is_floating_point():
-        raise BezoarError(
-            f"inputs: expected floating point of shape [m, D], found {inputs.dtype} of shape "
-            f"{list(inputs.shape)}"
-        )
+    inputs = as_vectors("inputs", inputs)
+    if inputs.ndim != 2 or len(inputs) == 0:
+        raise BezoarError(f"inputs: expected shape [m, D], found {list(inputs.shape)}")
     count, length = inputs.shape
     taken_for_poisoned = _estimate(rule, estimate, count)
-    rank, table = _by_sender(senders, inputs.detach())
+    rank, table = _by_sender(senders, inputs)
     here = Neighbourhoods(
         index=rank.view(1, 1, count),
         mask=torch.ones(1, 1, count, dtype=torch.bool),
@@ -102,11 +98,13 @@ def _estimate(rule: Aggregator, found: int | None, inputs: int) -> int:
     return found
 
 
-def _remembered(rule: Aggregator, name: str, given: Mapping[str, Tensor], length: int) -> Tensor:
-    found = given.get(name)
+def _remembered(
+    rule: Aggregator, name: str, given: Mapping[str, ArrayLike | Tensor], length: int
+) -> Tensor:
+    found = as_vectors(name, given[name]) if name in given else None
     if found is None or found.shape != (length,):
         shape = "nothing" if found is None else f"shape {list(found.shape)}"
         raise BezoarError(
             f"remembered: {rule.name} needs {name!r} of length {length}, found {shape}"
         )
-    return found.detach()
+    return found

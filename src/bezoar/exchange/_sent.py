@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 from torch import Tensor
 
 from bezoar._arrays import Ints
@@ -90,3 +91,35 @@ class Sent:
     messages: Tensor
     false: FalseMessages | None = None
     remembered: Mapping[str, Tensor] = field(default_factory=dict)
+
+
+def as_vectors(name: str, found: ArrayLike | Tensor) -> Tensor:
+    """What was given for an argument as a dense floating-point tensor ``[..., D]``.
+
+    Arrays keep their type. Lists become torch's default type.
+
+    Raises:
+        BezoarError: with the argument's name, for anything else.
+    """
+    if isinstance(found, Tensor):
+        vectors = found.detach()
+    else:
+        listed = isinstance(found, list | tuple)
+        try:
+            array = torch.from_numpy(np.array(found))
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise BezoarError(
+                f"{name}: expected a tensor, an array or lists of numbers, found "
+                f"{type(found).__name__}: {error}"
+            ) from None
+        vectors = array.to(torch.get_default_dtype()) if listed else array
+    if vectors.layout != torch.strided or vectors.is_meta:
+        kind = "a meta tensor" if vectors.is_meta else str(vectors.layout)
+        raise BezoarError(f"{name}: expected a dense tensor, found {kind}")
+    shape = list(vectors.shape)
+    if not vectors.is_floating_point() or not shape or shape[-1] == 0:
+        raise BezoarError(
+            f"{name}: expected floating point of shape [..., D] with D from 1, found "
+            f"{vectors.dtype} of shape {shape}"
+        )
+    return vectors

@@ -1,6 +1,6 @@
 """From one document to many specs: a list anywhere is swept."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
 from math import prod
 from pathlib import Path
@@ -60,6 +60,24 @@ def read_sweep(path: str | Path) -> list[RunSpec]:
         return expand(fields, Path(path).parent)
     except BezoarError as error:
         raise BezoarError(f"{path}: {error}") from None
+
+
+def as_specs(found: Any) -> list[RunSpec]:
+    """Specs as they are, those of a document, or those of a TOML file."""
+    if isinstance(found, str | Path):
+        return read_sweep(found)
+    if isinstance(found, Mapping):
+        return expand(found)
+    # A spec is iterable itself: over its fields.
+    alone = isinstance(found, RunSpec) or not isinstance(found, Iterable)
+    specs: list[Any] = [found] if alone else list(found)
+    for spec in specs:
+        if not isinstance(spec, RunSpec):
+            raise BezoarError(
+                "specs: expected a list of RunSpec, the fields of a sweep, or the path of a TOML "
+                f"file; found {spec!r}"
+            )
+    return specs
 
 
 def _blocks(found: Any) -> list[Mapping[str, Any]]:

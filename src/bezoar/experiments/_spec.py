@@ -31,6 +31,9 @@ CHOICES = tuple(KINDS)
 #: The name of the model that is not a network.
 SOFTMAX = "softmax"
 
+#: How deep tables and lists in a file may lie inside each other. No field needs more than four.
+DEPTH = 20
+
 #: Fields that say nothing about a run's numbers.
 FORMAL = ("format", "metrics", "keep_models")
 
@@ -223,11 +226,26 @@ def read_toml(path: str | Path) -> dict[str, Any]:
     """The fields in a TOML file."""
     try:
         with open(path, "rb") as file:
-            return tomllib.load(file)
+            fields = tomllib.load(file)
+        _check_depth(fields)
+        return fields
     except OSError as error:
         raise BezoarError(f"spec: cannot read {path}: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except RecursionError:
+        raise BezoarError(
+            f"spec: {path}: expected tables and lists at most {DEPTH} deep inside each other, "
+            "found more"
+        ) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise BezoarError(f"spec: {path} is not valid TOML: {error}") from error
+
+
+def _check_depth(value: Any, allowed: int = DEPTH) -> None:
+    if isinstance(value, dict | list):
+        if not allowed:
+            raise RecursionError
+        for item in value.values() if isinstance(value, dict) else value:
+            _check_depth(item, allowed - 1)
 
 
 def spec_of(run: StoredRun) -> RunSpec:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from filelock import Timeout
 
+from bezoar.experiments._grid import as_specs
 from bezoar.experiments._identity import versions
 from bezoar.experiments._plan import Failure, Plan, make_plan, reason_for
 from bezoar.experiments._provenance import provenance
@@ -116,7 +117,7 @@ class Swept:
 
 
 def sweep(
-    specs: Iterable[RunSpec],
+    specs: Iterable[RunSpec] | Mapping[str, Any] | str | Path,
     store: Store | str | Path,
     executor: Executor | None = None,
     watch: Watch | None = None,
@@ -129,7 +130,8 @@ def sweep(
     more processes, may share a store: a group of runs is trained by one of them.
 
     Args:
-        specs: what to run. One that cannot be run, or fails, does not stop the others.
+        specs: what to run: specs, the fields of a sweep as for :func:`expand`, or the path of a
+            TOML file. A run that cannot be, or fails, does not stop the others.
         store: where runs are kept.
         executor: who trains a group of runs; by default this process, with one thread a core.
         watch: is told how it goes.
@@ -141,7 +143,7 @@ def sweep(
         StoreError: where the store cannot be written, as when the disk is full. What was finished
             is kept; the next call goes on.
     """
-    wanted = list(specs)
+    wanted = as_specs(specs)
     store = store if isinstance(store, Store) else Store(store)
     watch = watch or Watch()
     plan = make_plan(wanted, store, lambda done: watch.planning(done, len(wanted)))

@@ -124,13 +124,17 @@ def _remove(store: "Store", path: Path, lock: str, why: Callable[[], str | None]
         # Asked again: before we had the lock, it may have been replaced.
         if removal := _removal(path, why):
             os.rename(path, aside)
-            shutil.rmtree(aside)
+            if aside.is_symlink():
+                aside.unlink()  # what it points to is not the store's
+            else:
+                shutil.rmtree(aside)
     return removal
 
 
 def _removal(path: Path, why: Callable[[], str | None]) -> Removal | None:
     reason = path.exists() and why()
-    size = sum(each.lstat().st_size for each in path.rglob("*") if not each.is_dir())
+    files = [path] if path.is_symlink() else path.rglob("*")
+    size = sum(each.lstat().st_size for each in files if each.is_symlink() or not each.is_dir())
     return Removal(path, reason, size) if reason else None
 
 

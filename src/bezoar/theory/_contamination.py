@@ -6,6 +6,7 @@ Contamination(delta=0.1, delta_max=0.3333333333333333, agent=0)
 """
 
 from dataclasses import dataclass
+from math import inf
 
 import numpy as np
 
@@ -43,7 +44,8 @@ class LearningErrorOrder:
     Attributes:
         aggregator: ``"RAgg"``, the best majority-dominant rule, or ``"WeiMean"``.
         order: the formula.
-        value: its value. Only ratios of such values have a meaning.
+        value: its value. Only ratios of such values have a meaning. It is infinite for RAgg where
+            ``δ_max ≥ 1/2``: no majority is left that a rule could follow.
     """
 
     aggregator: str
@@ -60,7 +62,8 @@ def learning_error_orders(
     smaller order where ``δ < δ_max``.
     """
     square = heterogeneity**2
+    majority = rates.delta_max**2 * square if rates.delta_max < 0.5 else inf
     return (
-        LearningErrorOrder("RAgg", "Θ(δ_max² ξ²)", rates.delta_max**2 * square),
+        LearningErrorOrder("RAgg", "Θ(δ_max² ξ²)", majority),
         LearningErrorOrder("WeiMean", "Θ(δ² ξ²)", rates.delta**2 * square),
     )

@@ -103,6 +103,12 @@ def _verdict(report: dict[str, Any]) -> str:
         pieces = max(found["components"] for found in connected)
         reason = f"the regular agents fall into {pieces} pieces" if pieces > 1 else "λ ≥ 1"
         guarantee = f"robust rules have no guarantee here ({reason})"
+    if delta_max >= 0.5:
+        return (
+            f"Of the inputs of agent {report['delta_max_agent']} {delta_max:.0%} are poisoned, so "
+            f"no rule that follows the majority has a bounded error; the weighted mean has one, of "
+            f"order δ²ξ² where A = Θ(ξ), with δ = {delta:.3g}."
+        )
     if delta_max > delta * (1 + 1e-12):
         return (
             f"With very different local data (A = Θ(ξ)) the weighted mean has the smaller error, "

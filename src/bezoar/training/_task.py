@@ -208,11 +208,16 @@ def start_of(start: Mapping[int, Start], seed: int) -> Start:
 def check_device(name: str) -> torch.device:
     """The device, or an error if torch does not know it or this machine does not have it."""
     try:
-        torch.empty(1, device=name)
+        device = torch.device(name)
+        torch.empty(1, device=device)
+        if device.type == "meta":
+            raise RuntimeError("it computes nothing")
+        if device.type == "cpu" and device.index:
+            raise RuntimeError("all cores are one device")
+        return device
     except (RuntimeError, AssertionError) as error:
         reason = str(error).splitlines()[0]
         raise BezoarError(
             f"device: {name!r} cannot be used here ({reason}); allowed: cpu, and cuda, mps and the "
             "like where torch finds them"
         ) from None
-    return torch.device(name)
