@@ -13,6 +13,15 @@ def number(value: float) -> str:
     return f"{value:.2f}" if 10 <= abs(value) < 1e4 else f"{value:.1e}"
 
 
+def with_spread(values: Sequence[float]) -> str:
+    """The mean of some values and their standard deviation: ``0.8312 ±0.0041``."""
+    mean = sum(values) / len(values)
+    if len(values) == 1 or not math.isfinite(mean):
+        return number(mean)
+    variance = sum((value - mean) ** 2 for value in values) / (len(values) - 1)
+    return f"{number(mean)} ±{number(math.sqrt(variance))}"
+
+
 def count(number: int, what: str) -> str:
     """``3 runs``, ``1 run``."""
     return f"{number:,} {what}" + ("" if number == 1 else "s")

@@ -19,6 +19,7 @@ class Purpose(IntEnum):
     START = 6
     GRADIENT_SAMPLES = 7
     MODEL = 10
+    SAMPLES = 11
 
 
 def generator(

@@ -52,7 +52,14 @@ def test_run_shows_a_table_and_saves_a_picture(tmp_path):
         picture,
     )
     assert result.exit_code == 0, result.output
-    for word in ("ios", "mean", "baseline", "accuracy", "After 2 iterations", "poisoned: 9"):
+    for word in (
+        "ios",
+        "mean",
+        "baseline",
+        "agents  worst  average",
+        "After 2 iterations",
+        "poisoned: 9",
+    ):
         assert word in result.output
     assert picture.read_bytes()[:4] == b"\x89PNG"
 

@@ -1,6 +1,7 @@
 import json
 import re
 import signal
+import statistics
 import subprocess
 import sys
 import time
@@ -63,11 +64,11 @@ def test_the_plan_the_work_and_what_came_of_it(spec, tmp_path):
     assert "8 new in 1 group" in result.stderr
     assert "by_class on fan, two_castle, seed 0: 8 runs, done in 1 s" in result.stderr
     lines = [line.split() for line in result.stdout.splitlines()]
-    assert ["aggregator", "poisoned", "fan", "two_castle"] in lines
-    [row] = [line for line in lines if line[:2] == ["clipped_gossip:threshold=0.1", "default"]]
-    assert all(0 < float(cell) < 1 for cell in row[2:])
-    assert len(row) == 4
-    assert ["weighted_mean", "none"] in [line[:2] for line in lines]
+    assert ["aggregator", "network", "poisoned", "accuracy"] in lines
+    named = [line for line in lines if line[:1] == ["clipped_gossip:threshold=0.1"]]
+    assert [line[1:3] for line in named] == [["fan", "default"], ["two_castle", "default"]]
+    assert all(0 < float(line[3]) < 1 for line in named)
+    assert ["weighted_mean", "fan", "none"] in [line[:3] for line in lines]
     assert f"Report: bezoar report {tmp_path / 'results'}" in result.stdout
     again = inside(spec, "--store", store)
     assert "8 runs, nothing new to compute" in again.stderr
@@ -76,6 +77,25 @@ def test_the_plan_the_work_and_what_came_of_it(spec, tmp_path):
     partly.write_text(DOCUMENT.replace('["ios"', '["ios", "median"'))
     plan = inside(partly, "--store", store, "--dry-run")
     assert plan.stdout == "10 runs: 8 already there, 2 new in 1 group, about 1 s\n"
+
+
+def test_seeds_share_a_row_and_the_agents_own_accuracies_come_first(spec, tmp_path):
+    spec.write_text(
+        'dataset = "some_digits"\niterations = 2\nevery = 2\nseed = [0, 1, 2]\n'
+        'network = "fan"\naggregator = ["ios", "local"]\n'
+    )
+    result = inside(spec, "--store", tmp_path / "s")
+    lines = [line.split() for line in result.stdout.splitlines()]
+    assert "mean and standard deviation over 3 seeds" in result.stdout
+    assert ["aggregator", "accuracy_mean", "accuracy_worst", "accuracy"] in lines
+    [row] = [line for line in lines if line[:1] == ["local"]]
+    runs = [
+        run for run in Store(tmp_path / "s").runs() if run.spec["aggregator"]["name"] == "local"
+    ]
+    last = [run["accuracy_mean"][-1] for run in runs]
+    mean, spread = f"{statistics.mean(last):.4f}", f"±{statistics.stdev(last):.4f}"
+    assert row[1:3] == [mean, spread]
+    assert "accuracy_worst: test accuracy of the regular agents' own models" in result.stdout
 
 
 def test_json_for_machines(spec, tmp_path):

@@ -15,6 +15,7 @@ from bezoar.cli._options import (
     Partition,
     Plot,
     Poisoned,
+    Samples,
     Workers,
     choice,
 )
@@ -36,7 +37,7 @@ app = typer.Typer(
     cls=_Commands,
     help="Train a model together with peers over a network when some peers' labels are poisoned.",
     no_args_is_help=True,
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
@@ -59,6 +60,7 @@ def run(
     partition: Partition = None,
     attack: Annotated[str | None, choice("attacks")] = None,
     dataset: Dataset = None,
+    samples: Samples = None,
     data_dir: DataDir = None,
     model: Annotated[str | None, choice("models", "Default: softmax.")] = None,
     start: Annotated[str | None, choice("starts", "Or a .safetensors file.")] = None,
@@ -193,6 +195,7 @@ def show(
     poisoned: Poisoned = None,
     partition: Partition = None,
     dataset: Dataset = None,
+    samples: Samples = None,
     data_dir: DataDir = None,
     seed: Annotated[int, typer.Option(min=0)] = 0,
     plot: Plot = None,
@@ -202,6 +205,7 @@ def show(
     from bezoar.cli import _show
 
     given = {"network": network, "poisoned": poisoned, "partition": partition, "dataset": dataset}
+    given["samples"] = samples
     fields = {name: value for name, value in given.items() if value is not None}
     _show.show({**fields, "seed": seed}, plot, json)
 
@@ -257,7 +261,7 @@ class _ListByDefault(TyperGroup):
     """``bezoar runs …`` is ``bezoar runs list …`` unless another command is named."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        if not args or (args[0] not in self.commands and args[0] != "--help"):
+        if not args or (args[0] not in self.commands and args[0] not in ctx.help_option_names):
             args = ["list", *args]
         return super().parse_args(ctx, args)
 

@@ -37,6 +37,10 @@ DataDir = Annotated[
     ),
 ]
 Dataset = Annotated[str | None, choice("datasets", "Or an .npz file. Default: mnist.")]
+Samples = Annotated[
+    int | None,
+    typer.Option(min=1, help="Train on so many samples, drawn by the seed. Default: all."),
+]
 Network = Annotated[str | None, choice("networks")]
 Partition = Annotated[str | None, choice("partitions")]
 

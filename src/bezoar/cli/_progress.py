@@ -8,7 +8,7 @@ from rich.progress import Progress, TaskID
 from torch import Tensor
 
 from bezoar.cli._screen import accuracies, count, duration, errors, training_bars
-from bezoar.experiments import Plan, RunSpec, Watch
+from bezoar.experiments import Plan, RunSpec, Watch, first_accuracies
 
 #: Groups shown at most before and after the one that is trained.
 AROUND = 6
@@ -81,9 +81,8 @@ class Bars(Watch):
 
     def advanced(self, keys: Sequence[str], iteration: int, metrics: Mapping[str, Tensor]) -> None:
         """Move the bar of the group."""
-        values = metrics["accuracy"].tolist() if "accuracy" in metrics else []
-        task = self._tasks[frozenset(keys)]
-        self._bars.update(task, completed=iteration, accuracy=accuracies(values))
+        shown = accuracies(first_accuracies(metrics))
+        self._bars.update(self._tasks[frozenset(keys)], completed=iteration, accuracy=shown)
 
     def ended(self, keys: Sequence[str], failed: bool) -> None:
         """Fill the bar of the group, or mark it as failed."""

@@ -13,6 +13,7 @@ from bezoar.cli._screen import (
     console,
     errors,
     print_json,
+    print_meanings,
     print_page,
     print_path,
     training_progress,
@@ -37,8 +38,9 @@ from bezoar.report import (
     describe,
     panel_page,
     panels_figure,
+    shown_first,
 )
-from bezoar.training import METRICS, History
+from bezoar.training import History
 
 NOTHING_KEPT = (
     "nothing was kept; with --store DIR a run is kept, and the same command goes on from its last "
@@ -81,7 +83,7 @@ def run(
     seconds = time.perf_counter() - before
     panel = _panel(specs, runs, baseline)
     note = dataset_of(first).note
-    metrics = [name for name in ("accuracy", "consensus_error") if name in runs[0].metrics]
+    metrics = shown_first(runs)
     if plot:
         panels_figure(plot, [panel], metrics, data_note(first.dataset, note))
     if json:
@@ -91,9 +93,7 @@ def run(
     about = f"attack {first.attack}; {first.iterations} iterations in {seconds:.1f} s."
     page = panel_page(title, panel, f"{describe(network_of(first))}; {about}")
     print_page(page)
-    for metric in METRICS.values():
-        if metric.column in page.tables[0].columns:
-            console.print(f"{metric.column}: {metric.title}", style="dim")
+    print_meanings(page.tables[0].columns)
     if note:
         console.print(data_note(first.dataset, note), markup=False)
     if plot:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
+from rich.cells import cell_len
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -28,6 +29,9 @@ from bezoar.report import Page, Table, Verdict
 
 #: Wider than any table.
 WIDE = 10_000
+
+#: Columns of text are folded to this width before the rows of a table become blocks of lines.
+FOLDED = 14
 
 COLOURS: dict[Verdict, str] = {"holds": "green", "does not hold": "red", "undecided": "yellow"}
 
@@ -51,19 +55,49 @@ def _clean(value: Any) -> Any:
 
 
 def print_table(table: Table, wide: bool = False) -> None:
-    """Print a table; if it is ``wide`` and there is no terminal, its lines are not broken."""
+    """Print a table; if it is ``wide`` and there is no terminal, its lines are not broken.
+
+    Numbers are never cut. Where there is no room for them beside each other, every row becomes a
+    block of lines.
+    """
     shown = partial(encodable, encoding=console.encoding)
-    grid = RichTable(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    for place, column in enumerate(table.columns):
-        justify: Any = "right" if place and table.is_numeric(place) else "left"
-        grid.add_column(
-            Text(shown(column)), justify=justify, no_wrap=wide and not place, overflow="fold"
-        )
-    for row in table.rows:
-        grid.add_row(*(Text(shown(cell)) for cell in row))
+    heads, *rows = ([shown(cell) for cell in row] for row in (table.columns, *table.rows))
     if table.title:
         console.print(Text(table.title, style="bold"))
-    (Console(width=WIDE) if wide and not console.is_terminal else console).print(grid)
+    screen = Console(width=WIDE) if wide and not console.is_terminal else console
+    numeric = [place > 0 and table.is_numeric(place) for place in range(len(table.columns))]
+    widths = [max(map(cell_len, column)) for column in zip(heads, *rows, strict=True)]
+    least = [
+        w if is_number else min(w, FOLDED) for w, is_number in zip(widths, numeric, strict=True)
+    ]
+    if sum(least) + len(least) > screen.width:
+        _print_blocks(heads, rows)
+        return
+    grid = RichTable(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    for head, is_number in zip(heads, numeric, strict=True):
+        justify: Any = "right" if is_number else "left"
+        grid.add_column(Text(head), justify=justify, no_wrap=is_number, overflow="fold")
+    for row in rows:
+        grid.add_row(*map(Text, row))
+    screen.print(grid)
+
+
+def _print_blocks(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table row by row: what names the row, then a line for each other cell."""
+    first, *others = heads
+    for name, *cells in rows:
+        console.print(Text(f"{first} {name}".strip(), style="bold"), overflow="fold")
+        for head, cell in zip(others, cells, strict=True):
+            console.print(Text(f"  {head}: {cell}"), overflow="fold")
+
+
+def print_meanings(columns: Sequence[str]) -> None:
+    """Say below a table what those of its columns are that are metrics."""
+    from bezoar.training import METRICS
+
+    for metric in METRICS.values():
+        for name in {metric.name, metric.column}.intersection(columns):
+            console.print(f"{name}: {metric.title}", style="dim")
 
 
 def print_page(page: Page, folder: Path | None = None, wide: bool = False) -> None:

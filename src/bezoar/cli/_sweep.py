@@ -15,6 +15,7 @@ from bezoar.cli._screen import (
     duration,
     errors,
     print_json,
+    print_meanings,
     print_path,
     print_table,
 )
@@ -32,7 +33,6 @@ from bezoar.experiments import (
     threads,
 )
 from bezoar.report import data_notes, results_table, run_document
-from bezoar.training import METRICS
 
 #: Failures told in full at the most.
 FAILURES = 20
@@ -77,10 +77,9 @@ def sweep_shown(specs: Sequence[RunSpec], store: Store, workers: int | None) -> 
 
 def _print(swept: Swept, store: Store, seconds: float) -> None:
     if swept.finished:
-        measured = swept.finished[0].metrics
-        metric = "accuracy" if "accuracy" in measured or not measured else next(iter(measured))
-        title = METRICS[metric].title
-        print_table(results_table(swept.runs, title[0].upper() + title[1:], metric))
+        table = results_table(swept.runs)
+        print_table(table)
+        print_meanings(table.columns)
         for note in data_notes(swept.finished):
             console.print(note, markup=False)
     print_failures(swept.failures)

@@ -1,7 +1,7 @@
 """A classification dataset in memory, or mapped from a file."""
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 from typing import Any
@@ -84,6 +84,23 @@ class Dataset:
     def features(self) -> int:
         """The number of features of a sample; of an image, its pixels times its channels."""
         return prod(self.sample_shape)
+
+    def drawn(self, samples: int, rng: np.random.Generator) -> "Dataset":
+        """The same with some of the training samples, each drawn at most once, in their order."""
+        count = len(self.train)
+        if not 1 <= samples <= count:
+            raise BezoarError(
+                f"samples: expected 1 … {count:,}, as many as {self.name} has for training, found "
+                f"{samples:,}"
+            )
+        kept = np.sort(rng.choice(count, samples, replace=False))
+        note = f"{samples:,} of {count:,} training samples, drawn by the seed"
+        return replace(
+            self,
+            train=self.train[kept],
+            train_labels=self.train_labels[kept],
+            note="; ".join(filter(None, (self.note, note))),
+        )
 
     @cached_property
     def fingerprint(self) -> str:

@@ -13,7 +13,7 @@ from bezoar.experiments._grid import LISTS, expand, read_sweep
 from bezoar.experiments._identity import versions
 from bezoar.experiments._plan import Failure, Plan, make_plan
 from bezoar.experiments._provenance import machine, provenance
-from bezoar.experiments._running import Progress, part_of, run, run_all
+from bezoar.experiments._running import Progress, first_accuracies, part_of, run, run_all
 from bezoar.experiments._schema import sweep_schema
 from bezoar.experiments._select import (
     check_export,
@@ -82,6 +82,7 @@ __all__ = [
     "expand",
     "export_runs",
     "field_text",
+    "first_accuracies",
     "long_table",
     "machine",
     "make_plan",

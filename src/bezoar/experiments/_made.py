@@ -51,8 +51,9 @@ def network_of_run(run: StoredRun) -> Network:
 
 
 def dataset_of(spec: RunSpec) -> Dataset:
-    """The data of a spec."""
-    return _dataset(spec.dataset, _maker(spec.dataset), _stamps(spec.dataset))
+    """The data of a spec: all of it, or the training samples that its seed draws."""
+    dataset = _dataset(spec.dataset, _maker(spec.dataset), _stamps(spec.dataset))
+    return dataset if spec.samples is None else _drawn(dataset, spec.samples, spec.seed)
 
 
 def partition_of(spec: RunSpec, agents: int, dataset: Dataset | None = None) -> Partition:
@@ -111,6 +112,11 @@ def _poisoned(network: Network, poisoned: tuple[int, ...]) -> Network:
 def _dataset(choice: Choice, maker: Any, stamps: Hashable) -> Dataset:
     made: Dataset = choice.make()
     return made
+
+
+@lru_cache(maxsize=64)
+def _drawn(dataset: Dataset, samples: int, seed: int) -> Dataset:
+    return dataset.drawn(samples, generator(seed, Purpose.SAMPLES))
 
 
 @lru_cache(maxsize=32)

@@ -202,6 +202,7 @@ def train(
         every=spec.every,
         metrics=runs[0].metrics,
         local_steps=spec.local_steps,
+        agent_metrics=spec.agent_metrics,
     )
     return engine.train(progress, start=start, keep=keep)
 

@@ -27,6 +27,7 @@ def pretraining(spec: RunSpec, dataset: Dataset) -> RunSpec | None:
     return RunSpec.read(
         {
             "dataset": spec.dataset,
+            "samples": spec.samples,
             "model": spec.model,
             "network": {"name": "complete", "agents": AGENTS, "poisoned": 0},
             "aggregator": "mean",

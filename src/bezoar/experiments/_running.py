@@ -1,8 +1,9 @@
 """Trains runs without a store."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from bezoar._errors import BezoarError
 from bezoar.experiments._plan import together
 from bezoar.experiments._spec import RunSpec
 from bezoar.experiments._sweep import threads
@@ -27,6 +28,11 @@ def run(spec: RunSpec | None = None, **fields: Any) -> "History":
             given as objects: ``network=Network(graph)``, ``aggregator=MyRule()``.
     """
     if spec is not None:
+        if not isinstance(spec, RunSpec):
+            raise BezoarError(
+                f"spec: expected a RunSpec, found {type(spec).__name__}; fields are given by name, "
+                'such as run(network="fan")'
+            )
         fields = {name: getattr(spec, name) for name in spec.model_fields_set} | fields
     [history] = run_all([RunSpec.read(fields)])
     return history
@@ -72,7 +78,12 @@ def part_of(progress: Progress | None, before: int, total: int) -> "Report | Non
         return None
 
     def report(iteration: int, metrics: "dict[str, Tensor]") -> None:
-        accuracy = metrics.get("accuracy")
-        progress(before + iteration, total, [] if accuracy is None else accuracy.tolist())
+        progress(before + iteration, total, first_accuracies(metrics))
 
     return report
+
+
+def first_accuracies(metrics: "Mapping[str, Tensor]") -> list[float]:
+    """The accuracy of every run that is told first of those measured; empty if none was."""
+    found = next((values for name, values in metrics.items() if name.startswith("accuracy")), None)
+    return [] if found is None else found.tolist()

@@ -35,7 +35,7 @@ SOFTMAX = "softmax"
 DEPTH = 20
 
 #: Fields that say nothing about a run's numbers.
-FORMAL = ("format", "metrics", "keep_models")
+FORMAL = ("format", "metrics", "agent_metrics", "keep_models")
 
 
 def _chosen(default: str, description: str) -> Any:
@@ -54,6 +54,10 @@ class RunSpec(BaseModel):
 
     format: Literal[1] = Field(default=FORMAT, description="The version of this document.")
     dataset: Choice = _chosen("mnist", "What is learned from: a name, or an .npz file.")
+    samples: AtLeastOne | None = Field(
+        default=None,
+        description="On how many training samples, drawn by the seed; by default on all.",
+    )
     partition: Choice = _chosen("iid", "How the samples are divided among all agents.")
     network: Choice = _chosen("two_castle", "Who is linked to whom, and who is poisoned.")
     poisoned: Count | tuple[Count, ...] | None = Field(
@@ -102,6 +106,10 @@ class RunSpec(BaseModel):
     metrics: tuple[str, ...] | None = Field(
         default=None, description="What is measured; by default everything."
     )
+    agent_metrics: bool = Field(
+        default=False,
+        description="Whether accuracy and test loss of every single agent are measured, too.",
+    )
     dtype: Literal["float32", "float64"] = Field(
         default="float32", description="The type of the numbers that are computed with."
     )
@@ -126,6 +134,8 @@ class RunSpec(BaseModel):
     @field_validator("poisoned", "metrics", mode="before")
     @classmethod
     def _as_tuple(cls, found: Any) -> Any:
+        if getattr(found, "shape", None):  # an array
+            found = found.tolist()
         if isinstance(found, list | tuple | set | frozenset):
             return tuple(plain_number(item) for item in found)
         return found

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         run_document,
         run_page,
         runs_page,
+        shown_first,
     )
 
 __all__ = [
@@ -72,6 +73,7 @@ __all__ = [
     "samples_of",
     "save_figure",
     "shade",
+    "shown_first",
     "theory_page",
     "write_report",
 ]

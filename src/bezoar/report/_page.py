@@ -36,7 +36,7 @@ VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 
 #: A cell with a number, perhaps with a unit or a range; or with what stands in place of a number.
 _NUMBER = re.compile(
-    r"[-−+]?[\d.,]+(e[-+]?\d+)?([ …/()]+[\d.,]+(e[-+]?\d+)?)*\)?( ξ²| %)?"
+    r"[-−+]?[\d.,]+(e[-+]?\d+)?([ …/()±]+[\d.,]+(e[-+]?\d+)?)*\)?( ξ²| %)?"
     r"|[–·∞]|inf|diverged|failed|exact|none|"
 )
 

@@ -1,17 +1,25 @@
 """Tables of runs: the fields in which they differ, and their last measurements. Needs no torch."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from math import nan
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from bezoar._numbers import count, duration, number
-from bezoar.experiments import CHOICES, FORMAL, Failure, RunSpec, StoredRun, field_text, spec_of
+from bezoar._numbers import count, duration, number, with_spread
+from bezoar.experiments import FORMAL, Failure, RunSpec, StoredRun, field_text, spec_of
 from bezoar.report._page import Curve, Page, Panel, Table, thinned
 from bezoar.report._style import legend
 
-#: The most columns and rows of the table of results.
-COLUMNS, ROWS = 6, 60
+if TYPE_CHECKING:
+    from bezoar.training import History
+
+#: The most rows of the table of results.
+ROWS = 60
+
+#: The metrics that results are told by: what the agents themselves hold, on average and at worst,
+#: before the average model, which nobody holds.
+SHOWN = ("accuracy_mean", "accuracy_worst", "accuracy")
 
 
 def last_values(run: StoredRun) -> dict[str, float]:
@@ -42,10 +50,11 @@ def runs_page(title: str, runs: Sequence[StoredRun]) -> Page:
     first = ("network", "partition", "attack", "poisoned", "aggregator", "seed")
     found = _fields([spec_of(run) for run in runs], first)
     shared = {field: texts[0] for field, texts in found.items() if len(set(texts)) == 1}
+    ends = [defaultdict(lambda: nan, last_values(run)) for run in runs]
     columns = {
         "key": [run.key[:8] for run in runs],
         **{field: texts for field, texts in found.items() if field not in shared},
-        "accuracy": [number(last_values(run).get("accuracy", nan)) for run in runs],
+        **{metric: [number(last[metric]) for last in ends] for metric in shown_first(runs)},
         "age": [_age(run.provenance.get("ended")) for run in runs],
     }
     if any(run.diverged for run in runs):
@@ -72,45 +81,51 @@ def run_page(run: StoredRun) -> Page:
     return Page(name="run", title=run.key, caption="".join(data_notes([run])), tables=tables)
 
 
-def results_table(runs: Sequence[StoredRun | Failure], title: str, metric: str) -> Table:
-    """The last values of a metric by the fields in which runs differ; one makes the columns."""
+def shown_first(runs: "Iterable[StoredRun | History]") -> list[str]:
+    """Those metrics that results are told by which some run has; else the first that one has."""
+    there = list(dict.fromkeys(name for run in runs for name in run.metrics))
+    return [metric for metric in SHOWN if metric in there] or there[:1]
+
+
+def results_table(runs: Sequence[StoredRun | Failure]) -> Table:
+    """The last values of the metrics that are told first, by the fields in which runs differ.
+
+    Runs that differ only in their seeds share a row, which has their mean and standard deviation.
+    """
     first = ("aggregator", "network", "partition", "attack", "poisoned")
     specs = [spec_of(run) if isinstance(run, StoredRun) else run.spec for run in runs]
     found = _fields(specs, first)
-    varying = {field: texts for field, texts in found.items() if len(set(texts)) > 1}
-    across = _columns(varying)
-    down = [field for field in varying if field != across] or ["aggregator"]
-    cells: dict[tuple[str, ...], dict[str, str]] = {}
+    down = [field for field, texts in found.items() if len(set(texts)) > 1 and field != "seed"]
+    down = down or ["aggregator"]
+    alike: dict[tuple[str, ...], list[StoredRun | Failure]] = {}
     for place, run in enumerate(runs):
-        text = "failed"
-        if isinstance(run, StoredRun):
-            text = number(last_values(run).get(metric, nan)) + " diverged" * run.diverged
-        row = tuple(found[field][place] for field in down)
-        cells.setdefault(row, {})[found[across][place] if across else metric] = text
-    columns = list(dict.fromkeys(column for row in cells.values() for column in row))
-    heads = columns if not across or across in CHOICES else [f"{across} {c}" for c in columns]
-    rows = [(*row, *(cells[row].get(c, "–") for c in columns)) for row in _in_order(cells)]
+        alike.setdefault(tuple(found[field][place] for field in down), []).append(run)
+    metrics = shown_first(run for run in runs if isinstance(run, StoredRun))
+    rows = [(*row, *_results(alike[row], metrics)) for row in _in_order(alike)]
+    title = f"After {', '.join(dict.fromkeys(found['iterations']))} iterations"
+    if (seeds := len(set(found["seed"]))) > 1:
+        title += f", mean and standard deviation over {seeds} seeds"
     if len(rows) > ROWS:
         title += f" (without the last {count(len(rows) - ROWS, 'row')})"
-    return Table.of(title, (*down, *heads), rows[:ROWS])
+    return Table.of(title, (*down, *metrics), rows[:ROWS])
+
+
+def _results(runs: Sequence[StoredRun | Failure], metrics: Sequence[str]) -> list[str]:
+    """A cell for each metric: its last values over the seeds, and what went wrong."""
+    finished = [run for run in runs if isinstance(run, StoredRun)]
+    if not finished:
+        return ["failed" for _ in metrics]
+    wrong = {"diverged": sum(run.diverged for run in finished)}
+    wrong["failed"] = len(runs) - len(finished)
+    told = "".join(f" {what}" for what, number in wrong.items() if number)
+    ends = [last_values(run) for run in finished]
+    return [with_spread([end.get(metric, nan) for end in ends]) + told for metric in metrics]
 
 
 def _fields(specs: Sequence[RunSpec], first: Sequence[str]) -> dict[str, list[str]]:
     """For each field of specs its texts, these fields before the others."""
     fields = [*first, *(f for f in RunSpec.model_fields if f not in (*first, *FORMAL))]
     return {field: [field_text(spec, field) for spec in specs] for field in fields}
-
-
-def _columns(varying: Mapping[str, Sequence[str]]) -> str | None:
-    """The field whose values make the smallest table as columns."""
-
-    def size(field: str) -> int:
-        rows = zip(*(texts for other, texts in varying.items() if other != field), strict=True)
-        return len(set(rows)) * len(set(varying[field]))
-
-    # Rows are rules; of the other fields, the later ones are the more usual columns.
-    able = [field for field in list(varying)[:0:-1] if len(set(varying[field])) <= COLUMNS]
-    return min(able, key=size, default=None)
 
 
 def _in_order(rows: Iterable[tuple[str, ...]]) -> list[tuple[str, ...]]:

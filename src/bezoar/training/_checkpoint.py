@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 #: The version of the file's layout.
 FORMAT = 2
 
-#: An iteration and ``[runs]`` values of each metric after it.
+#: An iteration and the values of each metric after it: ``[runs]``, or ``[runs, agents]``.
 Measured = tuple[int, dict[str, Tensor]]
 
 _STATE, _METRICS, _ITERATIONS = "state/", "metrics/", "iterations"
@@ -131,7 +131,8 @@ class Checkpoint:
 
 def subject_of(engine: Engine) -> tuple[str, ...]:
     """A training in words: first what the runs share, then each run, in full."""
-    metrics = ", ".join(metric.name for metric in engine.meter.metrics)
+    taken = [metric.name for metric in engine.meter.metrics]
+    metrics = ", ".join(taken + ["those of single agents"] * bool(engine.meter.of_agents))
     steps = f" with {engine.steps} local steps" if engine.steps > 1 else ""
     return (
         f"{engine.iterations} iterations{steps} of {engine.task.identity()} in "

@@ -16,7 +16,7 @@ from bezoar.training._checkpoint import Checkpoint, Measured, subject_of
 from bezoar.training._exchanges import Exchanges
 from bezoar.training._local_updates import LocalUpdates
 from bezoar.training._messages import false_messages
-from bezoar.training._metrics import METRICS, Meter
+from bezoar.training._metrics import METRICS, OF_AGENTS, Meter
 from bezoar.training._run import State
 from bezoar.training._task import Task
 
@@ -31,6 +31,7 @@ class History:
     Attributes:
         iterations: ``[n]`` after how many iterations.
         metrics: ``[n]`` values for each metric.
+        agents: ``[n, agents]`` the accuracy and test loss of every agent's own model, if asked for.
         models: ``[agents, D]`` the final models, the output layer's weights first.
         buffers: ``[agents, …]`` what belongs to the final models and is not exchanged, by name.
         details: how it was computed, as far as that is worth telling.
@@ -41,6 +42,7 @@ class History:
     models: Tensor
     buffers: Mapping[str, Tensor] = field(default_factory=dict)
     details: Mapping[str, Any] = field(default_factory=dict)
+    agents: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
 
     def __getitem__(self, metric: str) -> NDArray[np.float64]:
         return self.metrics[metric]
@@ -62,6 +64,7 @@ class Engine:
         every: metrics are taken at the start, after every so many iterations, and at the end.
         metrics: which metrics to take, of :data:`~bezoar.training.METRICS`.
         local_steps: local updates before every exchange, all with the iteration's step size.
+        agent_metrics: whether to take accuracy and test loss of every single agent, too.
         tuning: how exchanges are computed.
     """
 
@@ -73,12 +76,13 @@ class Engine:
         every: int = 1,
         metrics: Sequence[str] = (),
         local_steps: int = 1,
+        agent_metrics: bool = False,
         tuning: Tuning | None = None,
     ) -> None:
         check_length(iterations, every, metrics, local_steps)
         self.task, self.runs = task, task.runs
         self.iterations, self.every, self.steps = iterations, every, local_steps
-        self.meter = Meter(task, self.runs, metrics)
+        self.meter = Meter(task, self.runs, metrics, agent_metrics)
         self.local_updates = LocalUpdates(task, iterations)
         self._exchanges = Exchanges(task, tuning or Tuning())
         self._free: list[Tensor] = []  # memory like the models, to be used again
@@ -133,7 +137,7 @@ class Engine:
         return out
 
     def measure(self, state: State) -> dict[str, Tensor]:
-        """``[runs]`` values of each metric."""
+        """``[runs]`` values of each metric, ``[runs, agents]`` of those of single agents."""
         with self.task.workers.alone():
             return self.meter.measure(state, self._shares)
 
@@ -199,18 +203,18 @@ class Engine:
         iterations = np.array([iteration for iteration, _ in measured], dtype=np.int64)
         vectors = self.task.vectors(state.models).cpu()
         columns = {
-            metric.name: torch.stack([values[metric.name] for _, values in measured], dim=1)
-            for metric in self.meter.metrics
+            name: torch.stack([values[name] for _, values in measured], dim=1).cpu().numpy()
+            for name in measured[0][1]
         }
-        numbers = {name: column.cpu().numpy() for name, column in columns.items()}
         buffers = {name: state.tensors[name].cpu() for name in self.task.buffers}
         return [
             History(
                 iterations,
-                {name: values[run] for name, values in numbers.items()},
+                {metric.name: columns[metric.name][run] for metric in self.meter.metrics},
                 vectors[run],
                 {name: values[run] for name, values in buffers.items()},
                 self.task.details,
+                {name: columns[OF_AGENTS + name][run] for name in self.meter.of_agents},
             )
             for run in range(len(self.runs))
         ]

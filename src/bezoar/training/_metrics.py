@@ -12,10 +12,24 @@ from bezoar._errors import BezoarError
 from bezoar.training._run import Run, State
 from bezoar.training._task import Task
 
-#: What a metric may need: the test of the average model, of the average over all agents or of
-#: every agent's, its loss beside the accuracy, every agent's gradient at the average model, or who
-#: was listened to.
-Need = Literal["average test", "test of all", "agent tests", "test loss", "gradients", "shares"]
+#: What may be needed: the test of the average model, of the average over all agents or of the
+#: regular agents' own; the loss beside the accuracy, and of poisoned agents, too; every agent's
+#: gradient at the average model; or who was listened to.
+Need = Literal[
+    "average test",
+    "test of all",
+    "agent tests",
+    "test loss",
+    "agent losses",
+    "gradients",
+    "shares",
+]
+
+#: What is measured of single agents on request, and where a measurement has it.
+AGENT_METRICS = {"accuracy": "agents", "test_loss": "agent losses"}
+
+#: What the names of these begin with among everything that was measured.
+OF_AGENTS = "agents/"
 
 
 @dataclass(frozen=True)
@@ -107,9 +121,9 @@ class Measurement:
     def tests(self) -> dict[str, Tensor]:
         """Tests of the ``"average"`` models ``[runs]``, their ``"loss"``, and of ``"agents"``.
 
-        The accuracies of agents are ``[runs, agents]``, infinite at poisoned ones. ``"all"`` has
-        those of the average over all agents, poisoned ones included ``[runs]``; NaN where that is
-        not finite.
+        The accuracies of agents are ``[runs, agents]``, NaN at poisoned ones unless the
+        ``"agent losses"`` are asked for, which are of every agent. ``"all"`` has those of the
+        average over all agents, poisoned ones included ``[runs]``; NaN where that is not finite.
         """
         found: dict[str, Tensor] = {}
         task, state = self.task, self.state
@@ -127,15 +141,13 @@ class Measurement:
             found["all"] = accuracy.masked_fill(diverged, torch.nan)
         if "agent tests" in self._needs:
             buffers = {name: state.tensors[name].flatten(0, 1) for name in task.buffers}
-            regular = [
-                run * task.agents + agent
-                for run, each in enumerate(task.runs)
-                for agent in each.network.regular
-            ]
-            accuracy, _ = task.test(self.models.flatten(0, 1), buffers, regular)
-            own = torch.full_like(self._average, torch.inf)
-            own.view(-1)[regular] = accuracy
-            found["agents"] = own
+            losses = "agent losses" in self._needs
+            tested = (torch.ones_like(self.regular) if losses else self.regular).flatten()
+            which = tested.nonzero().flatten().tolist()
+            values = task.test(self.models.flatten(0, 1), buffers, which, losses)
+            for name, value in zip(AGENT_METRICS.values(), values, strict=True):
+                found[name] = torch.full_like(self._average, torch.nan)
+                found[name].view(-1)[which] = value
         return found
 
     def mean(self, values: Tensor) -> Tensor:
@@ -173,22 +185,14 @@ def _consensus_error(found: Measurement) -> Tensor:
     return largest(found.apart.square().sum(-1, dtype=torch.float64), found.regular)
 
 
+#: In the order in which they are told: what the agents themselves hold comes before their average
+#: model, which nobody holds.
 _ALL = (
-    Metric(
-        "accuracy",
-        "test accuracy of the average model of the regular agents",
-        axis="test accuracy (average model)",
-        column="accuracy",
-        more_is_better=True,
-        logarithmic=False,
-        needs=frozenset({"average test"}),
-        compute=lambda found: found.tests["average"],
-    ),
     Metric(
         "accuracy_mean",
         "test accuracy of the regular agents' own models, on average",
         axis="test accuracy (mean over agents)",
-        column="mean",
+        column="agents",
         more_is_better=True,
         logarithmic=False,
         needs=frozenset({"agent tests"}),
@@ -202,7 +206,17 @@ _ALL = (
         more_is_better=True,
         logarithmic=False,
         needs=frozenset({"agent tests"}),
-        compute=lambda found: found.tests["agents"].amin(1),
+        compute=lambda found: -largest(-found.tests["agents"], found.regular),
+    ),
+    Metric(
+        "accuracy",
+        "test accuracy of the average model of the regular agents",
+        axis="test accuracy (average model)",
+        column="average",
+        more_is_better=True,
+        logarithmic=False,
+        needs=frozenset({"average test"}),
+        compute=lambda found: found.tests["average"],
     ),
     Metric(
         "accuracy_all",
@@ -301,14 +315,20 @@ METRICS: dict[str, Metric] = {metric.name: metric for metric in _ALL}
 
 
 class Meter:
-    """Takes the chosen metrics of all runs."""
+    """Takes the chosen metrics of all runs, and those of single agents if asked to."""
 
-    def __init__(self, task: Task, runs: Sequence[Run], metrics: Sequence[str]) -> None:
+    def __init__(
+        self, task: Task, runs: Sequence[Run], metrics: Sequence[str], agent_metrics: bool = False
+    ) -> None:
         self.metrics = tuple(METRICS[name] for name in metrics)
+        self.of_agents = tuple(AGENT_METRICS) if agent_metrics else ()
         self.needs = frozenset(need for metric in self.metrics for need in metric.needs)
+        if agent_metrics:
+            self.needs |= {"agent tests", "agent losses"}
         tests: frozenset[Need] = frozenset({"average test", "test of all", "agent tests"})
         if not task.tests and self.needs & tests:
             tested = [metric.name for metric in self.metrics if metric.needs & tests]
+            tested += ["agent_metrics"] if agent_metrics else []
             allowed = [metric.name for metric in _ALL if not metric.needs & tests]
             raise BezoarError(
                 f"metrics: {', '.join(tested)} cannot be measured on this task, which has no test "
@@ -319,6 +339,8 @@ class Meter:
         self._regular = ~torch.tensor(masks, device=task.device)
 
     def measure(self, state: State, shares: Tensor | None) -> dict[str, Tensor]:
-        """``[runs]`` float64 for each metric, see :class:`Measurement`."""
+        """``[runs]`` float64 for each metric, ``[runs, agents]`` for those of single agents."""
         found = Measurement(self._task, self._regular, state, shares, self.needs)
-        return {metric.name: metric.compute(found) for metric in self.metrics}
+        values = {metric.name: metric.compute(found) for metric in self.metrics}
+        of_agents = {OF_AGENTS + name: found.tests[AGENT_METRICS[name]] for name in self.of_agents}
+        return values | of_agents
