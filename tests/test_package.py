@@ -1,3 +1,4 @@
+import os
 import subprocess
 import sys
 
@@ -47,3 +48,25 @@ def test_everything_public_can_be_had():
     assert set(bezoar.__all__) <= set(dir(bezoar))
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         bezoar.nothing  # noqa: B018
+
+
+@pytest.mark.parametrize("arguments", [["--version"], ["-h"], ["runs", "-h"], ["runs", "gc", "-h"]])
+def test_as_a_module_and_with_a_short_help(arguments):
+    done = subprocess.run(
+        [sys.executable, "-m", "bezoar", *arguments], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == bezoar.__version__ or "Usage: python -m bezoar" in done.stdout
+
+
+def test_the_shell_completes_commands():
+    words = {"COMP_WORDS": "bezoar comp", "COMP_CWORD": "1", "_BEZOAR_COMPLETE": "complete_bash"}
+    script = "from bezoar.cli import main; import sys; sys.argv = ['bezoar']; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | words,
+    )
+    assert done.stdout.split() == ["compare"], done.stderr

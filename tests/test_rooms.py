@@ -26,9 +26,13 @@ ARROWS = {
         *("aggregators", "attacks", "data", "experiments", "networks", "report", "store"),
         *("theory", "training"),
     ),
+    "advice": (
+        *("aggregators", "attacks", "data", "experiments", "networks", "paper", "report", "theory"),
+        "training",
+    ),
     "cli": (
-        *("aggregators", "attacks", "data", "experiments", "networks", "paper", "report", "store"),
-        *("theory", "training"),
+        *("advice", "aggregators", "attacks", "data", "experiments", "networks", "paper"),
+        *("report", "store", "theory", "training"),
     ),
 }
 

@@ -12,6 +12,7 @@ from bezoar._version import __version__
 
 if TYPE_CHECKING:
     from bezoar import (
+        advice,
         aggregators,
         attacks,
         data,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     )
     from bezoar._errors import BezoarError
     from bezoar._parts import register
+    from bezoar.advice import compare
     from bezoar.experiments import run
     from bezoar.networks import Network
 
@@ -33,8 +35,10 @@ __all__ = [
     "BezoarError",
     "Network",
     "__version__",
+    "advice",
     "aggregators",
     "attacks",
+    "compare",
     "data",
     "exchange",
     "experiments",
@@ -51,6 +55,7 @@ __all__ = [
 _HOMES = {
     "BezoarError": "bezoar._errors",
     "Network": "bezoar.networks",
+    "compare": "bezoar.advice",
     "register": "bezoar._parts",
     "run": "bezoar.experiments",
 }

@@ -162,7 +162,8 @@ def exchanged(rule, messages, networks, tuning=None, share=False, **options):
     flat = messages.reshape(-1, *messages.shape[-2:])
     nets = list(networks) if isinstance(networks, list | tuple) else [networks] * len(flat)
     one = Exchange([rule] * len(nets), nets, tuning=tuning or Tuning(), **options)
-    models, shares = one(flat, share)
+    models, weights = one(flat, share)
+    shares = None if weights is None else one.links.poison_shares(weights)
     return models.view(messages.shape), None if shares is None else shares.view(messages.shape[:-1])
 
 

@@ -52,15 +52,10 @@ def test_run_shows_a_table_and_saves_a_picture(tmp_path):
         picture,
     )
     assert result.exit_code == 0, result.output
-    for word in (
-        "ios",
-        "mean",
-        "baseline",
-        "agents  worst  average",
-        "After 2 iterations",
-        "poisoned: 9",
-    ):
+    for word in ("ios", "mean", "baseline", "After 2 iterations", "poisoned: 9"):
         assert word in result.output
+    [head] = [line.split() for line in result.output.splitlines() if line[:9].strip() == "rule"]
+    assert head[:4] == ["rule", "agents", "worst", "average"]  # what nobody holds comes last
     assert picture.read_bytes()[:4] == b"\x89PNG"
 
 
@@ -72,6 +67,22 @@ def test_run_reads_a_spec_and_options_replace_its_fields(tmp_path):
     found = json.loads(result.stdout)["runs"][0]["spec"]
     assert found["network"] == {"name": "line", "agents": 10, "poisoned": 1}
     assert (found["aggregator"], found["seed"]) == ("median", 5)
+
+
+def test_single_agents_and_who_listened_to_whom(tmp_path):
+    spec = tmp_path / "spec.toml"
+    spec.write_text(
+        'network = "fan"\naggregator = "ios"\nsamples = 200\niterations = 2\nevery = 2\n'
+        "agent_metrics = true\nlistening = [2]\n"
+    )
+    shown = inside("run", spec)
+    assert "Every agent with ios, and whom they listened to in iteration 2" in shown.output
+    [run] = json.loads(inside("run", spec, "--json").stdout)["runs"]
+    assert len(run["agents"]["accuracy"][-1]) == 10
+    heard = {}
+    for agent, _, weight in run["listening"]["2"]:
+        heard[agent] = heard.get(agent, 0) + weight
+    assert list(heard.values()) == pytest.approx([1] * 10)
 
 
 @pytest.mark.parametrize(

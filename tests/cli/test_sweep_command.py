@@ -89,9 +89,7 @@ def test_seeds_share_a_row_and_the_agents_own_accuracies_come_first(spec, tmp_pa
     assert "mean and standard deviation over 3 seeds" in result.stdout
     assert ["aggregator", "accuracy_mean", "accuracy_worst", "accuracy"] in lines
     [row] = [line for line in lines if line[:1] == ["local"]]
-    runs = [
-        run for run in Store(tmp_path / "s").runs() if run.spec["aggregator"]["name"] == "local"
-    ]
+    runs = [run for run in Store(tmp_path / "s").runs() if run.spec["aggregator"] == "local"]
     last = [run["accuracy_mean"][-1] for run in runs]
     mean, spread = f"{statistics.mean(last):.4f}", f"±{statistics.stdev(last):.4f}"
     assert row[1:3] == [mean, spread]

@@ -1,13 +1,15 @@
 import json
+import sys
 from types import SimpleNamespace
 
 import numpy as np
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from sweep_server import some_digits
 
-from bezoar import data
+from bezoar import BezoarError, data
 from bezoar.experiments import RunSpec, _made, network_of, prepare, run, run_all
 from bezoar.experiments._plan import together
 
@@ -105,3 +107,41 @@ def test_a_network_file_is_read_again_when_it_was_changed(tmp_path):
     for neighbours in ([[1], [0]], [[1], [0, 2], [1]]):
         path.write_text(json.dumps({"neighbours": neighbours}))
         assert network_of(spec).agents == len(neighbours)
+
+
+def test_fields_beside_a_spec_replace_its_own():
+    spec = small(network="fan", aggregator="ios")
+    assert len(run(spec, network="ring:agents=4").models) == 4
+    assert len(run(spec).models) == 10
+
+
+def test_numbers_and_arrays_of_numpy():
+    history = run(
+        network="fan",
+        iterations=np.int64(1),
+        every=np.uint8(1),
+        seed=np.int32(2),
+        weight_decay=np.float32(0.5),
+        poisoned=np.array([3]),
+        metrics=np.array(["accuracy"]),
+        keep_models=np.bool_(True),
+        aggregator={"name": "ios", "estimate": np.int64(1)},
+    )
+    assert history.iterations.tolist() == [0, 1]
+
+
+def test_what_is_no_spec():
+    with pytest.raises(BezoarError, match="spec: expected a RunSpec, found dict"):
+        run({"network": "fan"})
+
+
+def test_a_data_frame_needs_pandas_which_is_asked_for(monkeypatch):
+    history = run(network="fan", iterations=1, every=1, metrics=["accuracy"], samples=100)
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(BezoarError, match="'pip install pandas' installs it"):
+        history.to_pandas()
+    monkeypatch.undo()
+    pandas = pytest.importorskip("pandas")
+    frame = history.to_pandas()
+    assert isinstance(frame, pandas.DataFrame)
+    assert frame.loc[1, "accuracy"] == history["accuracy"][-1]

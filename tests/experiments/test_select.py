@@ -83,7 +83,7 @@ def runs(tmp_path):
 
 
 def test_parquet_holds_every_measurement_and_its_spec(runs, tmp_path):
-    path = export_runs(runs, tmp_path / "new" / "runs.parquet")
+    [path] = export_runs(runs, tmp_path / "new" / "runs.parquet")
     rows = pq.ParquetFile(path).read().to_pylist()
     assert len(rows) == 3 + 1
     first, last = rows[1], rows[-1]
@@ -99,8 +99,9 @@ def test_parquet_holds_every_measurement_and_its_spec(runs, tmp_path):
 
 
 def test_csv_holds_the_same(runs, tmp_path):
-    table = pq.ParquetFile(export_runs(runs, tmp_path / "runs.parquet")).read()
-    with open(export_runs(runs, tmp_path / "runs.csv"), newline="", encoding="utf-8") as file:
+    [parquet], [text] = (export_runs(runs, tmp_path / f"runs{end}") for end in (".parquet", ".csv"))
+    table = pq.ParquetFile(parquet).read()
+    with open(text, newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert list(rows[0]) == table.column_names
     for found, expected in zip(rows, table.to_pylist(), strict=True):
@@ -113,7 +114,7 @@ def test_csv_holds_the_same(runs, tmp_path):
 
 
 def test_nothing_can_be_exported_too(tmp_path):
-    path = export_runs([], tmp_path / "runs.csv")
+    [path] = export_runs([], tmp_path / "runs.csv")
     assert path.read_text().splitlines() == ['"key","iteration"']
 
 

@@ -65,13 +65,22 @@ def test_damaged_and_removed_runs_are_left_out_and_counted(reproduced, tmp_path)
     copy = shutil.copytree(reproduced, tmp_path / "results")
     store = Store(copy / "store")
     keys = {key for n in ("fig1", "fig2") for key in Kept.load(copy / n).missing}
+    told = []
+    write_report(copy, problem=told.append)
+    assert told == []
     shutil.rmtree(copy / "store" / "runs" / min(keys))
-    assert "1 run behind this is no longer in the store" in Page(write_report(copy)).shown
+    shown = Page(write_report(copy, problem=told.append)).shown
+    assert "1 run behind this is no longer in the store" in shown
+    assert "verdicts are from when it was there" in shown
+    [problem] = told
+    assert min(keys) in problem
+    told.clear()
     one, other, *_ = store.finished_keys()
     (copy / "store" / "runs" / one / "run.json").write_text("{")
     metrics = copy / "store" / "runs" / other / "metrics.parquet"
     metrics.write_bytes(metrics.read_bytes()[:100])
-    shown = Page(write_report(copy / "store")).shown
+    shown = Page(write_report(copy / "store", problem=told.append)).shown
+    assert len(told) == 2
     assert "2 runs of the store could not be read and are left out" in shown
 
 

@@ -25,6 +25,8 @@ class Measured:
         }
     )
     diverged: bool = False
+    agents: dict = field(default_factory=dict)
+    listening: dict = field(default_factory=dict)
 
 
 def document(**fields):

@@ -19,8 +19,8 @@ def history():
 
 def test_they_are_those_of_the_agents_final_models(history):
     tests = mnist()
-    pixels = torch.from_numpy(tests.test).flatten(1) / 127.5 - 1
-    labels = torch.from_numpy(tests.test_labels)
+    pixels = torch.tensor(tests.test).flatten(1) / 127.5 - 1
+    labels = torch.tensor(tests.test_labels)
     weights = history.models[:, : 10 * 784].view(-1, 10, 784)
     scores = torch.einsum("acf,nf->anc", weights, pixels) + history.models[:, None, 10 * 784 :]
     accuracy = (scores.argmax(-1) == labels).double().mean(1)

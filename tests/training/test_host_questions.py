@@ -93,7 +93,7 @@ def test_asked_late_gives_the_same_bits(name, where, cut):
     for some in (messages, messages[:1], messages[[0, 2]]):
         found = [
             Exchange([rule] * len(some), [here] * len(some), tuning=Tuning(ask_late=late, **cut))(
-                some, share=True
+                some, tell=True
             )
             for late in (False, True)
         ]

@@ -8,8 +8,10 @@ import typer
 from typer.core import TyperGroup
 
 from bezoar.cli._options import (
+    STORE,
     DataDir,
     Dataset,
+    DryRun,
     Json,
     Network,
     Partition,
@@ -19,6 +21,7 @@ from bezoar.cli._options import (
     Workers,
     choice,
 )
+from bezoar.cli._runs_app import runs_app
 
 
 class _Commands(TyperGroup):
@@ -43,8 +46,6 @@ app = typer.Typer(
 )
 
 Rules = Annotated[list[str] | None, choice("aggregators", "May be given several times.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")]
-STORE = Path("results/store")
 
 
 @app.command()
@@ -109,6 +110,56 @@ def run(
     from bezoar.cli import _run
 
     _run.run(spec, context.params, aggregator or [], baseline, store, workers, plot, json)
+
+
+@app.command()
+def compare(
+    context: typer.Context,
+    network: Network = None,
+    poisoned: Poisoned = None,
+    rules: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="all (default), paper, or rules such as ios,faba; one with options alone. May be "
+            "given several times.",
+            show_default=False,
+        ),
+    ] = None,
+    estimate: Annotated[
+        str | None,
+        typer.Option(
+            help="How many of its inputs an agent takes for poisoned: a number (default: that of "
+            "poisoned agents), or exact, which no real agent knows.",
+            show_default=False,
+        ),
+    ] = None,
+    partition: Partition = None,
+    attack: Annotated[str | None, choice("attacks")] = None,
+    dataset: Annotated[
+        str | None,
+        typer.Option("--dataset", "--data", help="A name, or an .npz file. Default: mnist."),
+    ] = None,
+    samples: Samples = None,
+    data_dir: DataDir = None,
+    model: Annotated[str | None, choice("models", "Default: softmax.")] = None,
+    schedule: Annotated[str | None, choice("schedules")] = None,
+    iterations: Annotated[int | None, typer.Option(help="Default: 300.")] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="How many seeds.")] = 3,
+    metric: Annotated[
+        str | None,
+        typer.Option(help="What to rank by; see 'bezoar list metrics'. Default: accuracy_mean."),
+    ] = None,
+    store: Annotated[
+        Path | None, typer.Option(help="Keep finished runs here, and take those that are there.")
+    ] = None,
+    workers: Workers = None,
+    plot: Plot = None,
+    json: Json = False,
+) -> None:
+    """Train every rule that is possible on a network, and rank them by what the agents hold."""
+    from bezoar.cli import _compare
+
+    _compare.compare_rules(context.params, rules or [], store, workers, plot, json)
 
 
 @app.command()
@@ -179,14 +230,22 @@ def report(
     ] = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Write everything in a folder of results as one HTML file that works offline."""
-    from bezoar.cli._screen import busy, console
+    """Write everything in a folder of results as one HTML file that works offline.
+
+    If runs are missing or damaged, the report and the exit code say so.
+    """
+    from bezoar.cli._screen import busy, console, errors
     from bezoar.report import write_report
 
+    problems: list[str] = []
     with busy("Writing the report"):
-        path = write_report(results, out)
+        path = write_report(results, out, problems.append)
     size = path.stat().st_size / 1e6
     console.print(f"Report: {path} ({size:.1f} MB)", markup=False, soft_wrap=True)
+    for problem in problems:
+        errors.print(f"bezoar: {problem}", markup=False, soft_wrap=True)
+    if problems:
+        raise typer.Exit(1)
 
 
 @app.command()
@@ -204,8 +263,8 @@ def show(
     """Show a network, who is poisoned, and the partition of the samples."""
     from bezoar.cli import _show
 
-    given = {"network": network, "poisoned": poisoned, "partition": partition, "dataset": dataset}
-    given["samples"] = samples
+    given: dict[str, Any] = {"network": network, "poisoned": poisoned, "partition": partition}
+    given |= {"dataset": dataset, "samples": samples}
     fields = {name: value for name, value in given.items() if value is not None}
     _show.show({**fields, "seed": seed}, plot, json)
 
@@ -257,79 +316,7 @@ def doctor(json: Json = False) -> None:
     _doctor.doctor(json)
 
 
-class _ListByDefault(TyperGroup):
-    """``bezoar runs …`` is ``bezoar runs list …`` unless another command is named."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        if not args or (args[0] not in self.commands and args[0] not in ctx.help_option_names):
-            args = ["list", *args]
-        return super().parse_args(ctx, args)
-
-
-runs_app = typer.Typer(
-    cls=_ListByDefault,
-    help="List, show, export and clear up finished runs. Without a command, list them.",
-    rich_markup_mode=None,
-)
 app.add_typer(runs_app, name="runs")
-
-StorePath = Annotated[
-    Path, typer.Argument(help="The store, or the folder of results that holds it.")
-]
-
-
-@runs_app.command(name="list")
-def list_runs(
-    store: StorePath = STORE,
-    where: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="FIELD=VALUE",
-            help="Only runs with this value of a field of their spec; several values of one field "
-            "are alternatives.",
-            show_default=False,
-        ),
-    ] = None,
-    export: Annotated[
-        Path | None,
-        typer.Option(help="Write every measurement of these runs to a .csv or .parquet file."),
-    ] = None,
-    json: Json = False,
-) -> None:
-    """List finished runs."""
-    from bezoar.cli import _runs
-
-    _runs.list_runs(store, where or [], export, json)
-
-
-@runs_app.command(name="show")
-def show_run(
-    key: Annotated[str, typer.Argument(help="The run's key, or the beginning of it.")],
-    store: StorePath = STORE,
-    json: Json = False,
-) -> None:
-    """Show one run: its spec, its last measurements, where and when it was computed."""
-    from bezoar.cli import _runs
-
-    _runs.show_run(store, key, json)
-
-
-@runs_app.command(name="gc")
-def remove_garbage(
-    store: StorePath = STORE,
-    outdated: Annotated[
-        bool,
-        typer.Option(
-            "--outdated", help="Also runs of other versions of bezoar, numpy or torch than these."
-        ),
-    ] = False,
-    dry_run: DryRun = False,
-    json: Json = False,
-) -> None:
-    """Remove broken runs and the leftovers of killed sweeps."""
-    from bezoar.cli import _runs
-
-    _runs.remove_garbage(store, outdated, dry_run, json)
 
 
 @app.callback(invoke_without_command=True)

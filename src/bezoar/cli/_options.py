@@ -20,6 +20,10 @@ def choice(kind: str, more: str = "") -> Any:
     return typer.Option(help=text.strip(), show_default=False)
 
 
+#: Where finished runs are kept if nothing else is said.
+STORE = Path("results/store")
+
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 Poisoned = Annotated[
     str | None,

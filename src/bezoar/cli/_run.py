@@ -16,11 +16,13 @@ from bezoar.cli._screen import (
     print_meanings,
     print_page,
     print_path,
+    print_table,
     training_progress,
 )
 from bezoar.cli._sweep import sweep_shown
 from bezoar.experiments import (
     CHOICES,
+    Failure,
     RunSpec,
     Store,
     StoredRun,
@@ -34,6 +36,7 @@ from bezoar.report import (
     BASELINE,
     Curve,
     Panel,
+    agents_table,
     data_note,
     describe,
     panel_page,
@@ -79,7 +82,11 @@ def run(
         specs.append(RunSpec.read({**fields, "aggregator": "weighted_mean", "poisoned": ()}))
     first = specs[0]
     before = time.perf_counter()
-    runs = _train(specs, store, workers)
+    runs = []
+    for one in train_shown(specs, store, workers):
+        if isinstance(one, Failure):
+            raise BezoarError(one.reason)
+        runs.append(one)
     seconds = time.perf_counter() - before
     panel = _panel(specs, runs, baseline)
     note = dataset_of(first).note
@@ -94,16 +101,21 @@ def run(
     page = panel_page(title, panel, f"{describe(network_of(first))}; {about}")
     print_page(page)
     print_meanings(page.tables[0].columns)
+    for curve, spec in zip(panel.curves, specs, strict=True):
+        [own] = curve.runs
+        if own.agents or own.listening:
+            title = f"Every agent with {curve.name}"
+            print_table(agents_table(own, network_of(spec), title=title))
     if note:
         console.print(data_note(first.dataset, note), markup=False)
     if plot:
         print_path("Picture", plot)
 
 
-def _train(
+def train_shown(
     specs: Sequence[RunSpec], store: Path | None, workers: int | None
-) -> Sequence[History | StoredRun]:
-    """The runs: trained here, or in a store as ``bezoar sweep`` does it."""
+) -> Sequence[History | StoredRun | Failure]:
+    """The runs, with progress: trained here, or in a store as ``bezoar sweep`` does it."""
     if store is None:
         try:
             with training_progress(f"{specs[0].network} · {specs[0].partition}") as progress:
@@ -111,10 +123,7 @@ def _train(
         except KeyboardInterrupt:
             errors.print(f"bezoar: interrupted; {NOTHING_KEPT}", markup=False, soft_wrap=True)
             raise typer.Exit(130) from None
-    swept = sweep_shown(specs, Store(store), workers)
-    if swept.failures:
-        raise BezoarError(swept.failures[0].reason)
-    return swept.finished
+    return sweep_shown(specs, Store(store), workers).runs
 
 
 def _panel(specs: Sequence[RunSpec], runs: Sequence[History | StoredRun], baseline: bool) -> Panel:
@@ -136,9 +145,24 @@ def _document(
                 "spec": spec.model_dump(mode="json"),
                 "iterations": run.iterations.tolist(),
                 "metrics": {name: values.tolist() for name, values in run.metrics.items()},
+                **_of_agents(run),
                 "diverged": run.diverged,
             }
             for spec, run in zip(specs, runs, strict=True)
         ],
         "seconds": round(seconds, 3),
     }
+
+
+def _of_agents(run: History | StoredRun) -> dict[str, Any]:
+    """What was asked for of single agents; weights as who listened, to whom, and how much."""
+    told: dict[str, Any] = {}
+    if run.agents:
+        told["agents"] = {name: values.tolist() for name, values in run.agents.items()}
+    if run.listening:
+        matrices = {k: matrix.tocoo() for k, matrix in run.listening.items()}
+        told["listening"] = {
+            k: [[int(w), int(v), float(x)] for w, v, x in zip(*one.coords, one.data, strict=True)]
+            for k, one in matrices.items()
+        }
+    return told

@@ -38,14 +38,13 @@ def list_runs(path: Path, conditions: Sequence[str], export: Path | None, json: 
     problems: list[BezoarError] = []
     readable = _readable(store.runs(problems.append), problems)
     runs = sorted((run for run in readable if matches(spec_of(run), wanted)), key=_order)
-    if export:
-        export_runs(runs, export)
+    exported = export_runs(runs, export) if export else []
     if json:
         print_json([_document(run) for run in runs])
     else:
         print_page(runs_page(f"{count(len(runs), 'run')} in {store.path}", runs), wide=True)
-        if export:
-            print_path("Exported", export)
+        for file in exported:
+            print_path("Exported", file)
     for problem in problems:
         errors.print(f"bezoar: {problem}", markup=False, soft_wrap=True)
 

@@ -25,7 +25,7 @@ from rich.text import Text
 from bezoar._numbers import count as count
 from bezoar._numbers import duration as duration
 from bezoar.cli._streams import encodable
-from bezoar.report import Page, Table, Verdict
+from bezoar.report import THRESHOLDS, Page, Table, Verdict
 
 #: Wider than any table.
 WIDE = 10_000
@@ -109,6 +109,7 @@ def print_page(page: Page, folder: Path | None = None, wide: bool = False) -> No
         print_table(table, wide)
     if page.claims:
         console.print(Text("What the paper claims", style="bold"))
+        console.print(Text(THRESHOLDS, style="dim"))
         grid = RichTable.grid(padding=(0, 2, 0, 0))
         grid.add_column(no_wrap=True)
         grid.add_column()

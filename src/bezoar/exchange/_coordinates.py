@@ -92,14 +92,12 @@ class CoordinateExchange(GatheredExchange):
                     for span in self._tuning.spans(sent.messages.shape[-1]):
                         yield _Sorted(run, piece.here, self._agents, span, ranks, ends, program)
 
-    def _worker(
-        self, sent: Sent, models: Tensor, share: bool
-    ) -> Callable[[_Sorted], Tensor | None]:
+    def _worker(self, sent: Sent, models: Tensor, tell: bool) -> Callable[[_Sorted], Tensor | None]:
         def work(piece: _Sorted) -> Tensor | None:
             if piece.program is not None:
                 self._trim_together(piece, piece.program, sent, models)
-            if piece.program is None or share:
-                return self._sort(piece, sent, None if piece.program else models, share)
+            if piece.program is None or tell:
+                return self._sort(piece, sent, None if piece.program else models, tell)
             return None
 
         return work
@@ -126,18 +124,16 @@ class CoordinateExchange(GatheredExchange):
                     total = total + block[agent]  # a sum may be that of several agents
                 torch.mul(total, max(piece.ranks), out=into[agent])
 
-    def _sort(
-        self, piece: _Sorted, sent: Sent, models: Tensor | None, share: bool
-    ) -> Tensor | None:
+    def _sort(self, piece: _Sorted, sent: Sent, models: Tensor | None, tell: bool) -> Tensor | None:
         """Sort each coordinate of the inputs and average by rank.
 
         Returns:
-            ``[places]`` the share of poisoned inputs among those kept, if it is asked for.
+            ``[runs, n, m]`` the weight of each input, if it is asked for.
         """
         # Slots come first, so that a slot's values of all runs and agents lie together.
         inputs = piece.inputs(sent).slots_first()
         slots, places, length = inputs.shape
-        given = torch.zeros(places, dtype=torch.float64, device=inputs.rows.device)
+        given = torch.zeros(slots, places, dtype=torch.float64, device=inputs.rows.device)
         width = BLOCKS * self._tuning.block_bytes // (slots * places * inputs.dtype.itemsize)
         width = max(256, width)
         for start in range(piece.span.start, piece.span.stop, width):
@@ -145,16 +141,15 @@ class CoordinateExchange(GatheredExchange):
             values = inputs.columns(columns)
             if some(~torch.isfinite(values.sum())):
                 values.nan_to_num_(torch.inf, torch.inf, -torch.inf)
-            copies = list(values.clone() if share else values)
+            copies = list(values.clone() if tell else values)
             ordered = copies[: self._first]
             ordered += sort_ends(copies[self._first :], piece.ends)
             if models is not None:
                 average = _average(ordered, piece.ranks, self._sum_type(sent)).to(models.dtype)
                 models.flatten(0, 1)[:, columns].index_copy_(0, piece.rows[:, 0], average)
-            if share:
-                poisoned = piece.here.poisoned[0].T.repeat(1, len(piece.runs))
-                given += _poison_share(values, ordered, piece.ranks, poisoned, self._first)
-        return given / length if share else None
+            if tell:
+                given += _kept(values, ordered, piece.ranks, self._first)
+        return (given / length).T.view(len(piece.runs), -1, slots) if tell else None
 
 
 def _pays(program: Program, part: Neighbourhoods, ends: int, length: int) -> bool:
@@ -182,10 +177,8 @@ def _average(ordered: Sequence[Tensor], ranks: Sequence[float], dtype: torch.dty
     return average
 
 
-def _poison_share(
-    values: Tensor, ordered: Sequence[Tensor], ranks: Sequence[float], poisoned: Tensor, first: int
-) -> Tensor:
-    """``[places]`` the share of poisoned inputs among those kept, summed over coordinates.
+def _kept(values: Tensor, ordered: Sequence[Tensor], ranks: Sequence[float], first: int) -> Tensor:
+    """``[slots, places]`` the part of each input among those kept, summed over coordinates.
 
     An input is kept in a coordinate where it lies between the outermost values that have weight. So
     is the own one where only the others, from slot ``first``, are sorted.
@@ -196,5 +189,5 @@ def _poison_share(
     if used:
         within = torch.stack(used)
         kept[first:] = (values[first:] >= within.amin(0)) & (values[first:] <= within.amax(0))
-    share: Tensor = (kept & poisoned.unsqueeze(-1)).sum(0) / kept.sum(0)
-    return share.sum(-1, dtype=torch.float64)
+    parts: Tensor = kept / kept.sum(0)
+    return parts.sum(-1, dtype=torch.float64)

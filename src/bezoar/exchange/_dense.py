@@ -18,6 +18,7 @@ from bezoar.exchange._inner_products import (
     product_type,
     too_close,
 )
+from bezoar.exchange._links import Tell
 from bezoar.exchange._neighbourhoods import Neighbourhoods, padded
 from bezoar.exchange._output_layers import layer_of, read_layers
 from bezoar.exchange._sent import Sent
@@ -58,17 +59,16 @@ class DenseExchange:
         most = everyone.agents if self._rule.reads == "nothing" else tuning.matrix_bytes // size
         self._parts = everyone.some(max(1, most))
 
-    def __call__(self, sent: Sent, models: Tensor, shares: Tensor | None, map: Map) -> None:
-        """Write the next models ``[runs, W, D]`` and, if asked, the weight given to poison."""
+    def __call__(self, sent: Sent, models: Tensor, tell: Tell | None, map: Map) -> None:
+        """Write the next models ``[runs, W, D]`` and tell the weights, if somebody asks."""
         table = _Table(sent, self._runs, self._rule.remembers())
-        matrices, poison = [], []
+        matrices = []
         for here, slots, weights in self._weights(table, map):
             part = models.new_zeros(*weights.shape[:2], table.length)
             part.scatter_add_(-1, slots.expand_as(weights), weights.to(part.dtype))
             matrices.append(part)
-            poison.append((weights[..., : here.slots] * here.poisoned).sum(-1))
-        if shares is not None:
-            shares[self._runs] = torch.cat(poison, dim=1)
+            if tell is not None:
+                tell(self._runs, here, weights)
         self._combine(torch.cat(matrices, dim=1), table, models, map)
 
     def _weights(

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property, partial
 
 import torch
 from numpy.typing import ArrayLike
@@ -18,6 +19,7 @@ from bezoar.aggregators import (
 from bezoar.exchange._coordinates import CoordinateExchange
 from bezoar.exchange._dense import DenseExchange
 from bezoar.exchange._gathered import GatheredExchange
+from bezoar.exchange._links import Links, Tell
 from bezoar.exchange._neighbourhoods import Neighbourhoods, by_size
 from bezoar.exchange._sent import Sent, as_vectors
 from bezoar.exchange._sparse import SparseExchange
@@ -74,7 +76,7 @@ class Exchange:
             rule.check(network)
         self.rules, self.networks = tuple(rules), tuple(networks)
         self._map, self._tuning = map, tuning
-        device = torch.device(device)
+        self._device = device = torch.device(device)
         together: dict[tuple[object, ...], dict[WeightedAggregator, list[int]]] = {}
         others: dict[tuple[Aggregator, Network], list[int]] = {}
         for run, (rule, network) in enumerate(zip(rules, networks, strict=True)):
@@ -95,20 +97,21 @@ class Exchange:
             self._others.append(one_by_one(runs, rule, network.agents, parts, layer, tuning, dense))
 
     def __call__(
-        self, sent: Sent | Tensor, share: bool = False, out: Tensor | None = None
+        self, sent: Sent | Tensor, tell: bool = False, out: Tensor | None = None
     ) -> tuple[Tensor, Tensor | None]:
-        """Aggregate and, if asked, tell how much the poisoned agents were listened to.
+        """Aggregate and, if asked, tell who was listened to.
 
         Args:
             sent: what is sent; or ``[runs, W, D]`` messages alone.
-            share: whether to tell.
+            tell: whether to tell.
             out: contiguous, of the messages' shape: where to write the next models. It must not
                 be the messages, nor anything that a rule remembers.
 
         Returns:
-            The next models ``[runs, W, D]``, and ``[runs, W]`` the share of weight that each agent
-            gave to poisoned ones. For rules that work coordinate by coordinate that is the
-            average over coordinates.
+            The next models ``[runs, W, D]``, and the weight that each agent gave to each of its
+            inputs, as :attr:`links` has them. For rules that work coordinate by coordinate, the
+            inputs that are kept in a coordinate share its weight, and this is the average over
+            coordinates.
         """
         sent = sent if isinstance(sent, Sent) else Sent(sent)
         self._check(sent)
@@ -121,29 +124,34 @@ class Exchange:
                 f"out: expected contiguous {list(messages.shape)} of {messages.dtype}, found "
                 f"{list(out.shape)} of {out.dtype}"
             )
+        weights = self.links.zeros() if tell else None
         with torch.inference_mode():  # thousands of small operations, a tenth faster
-            shares = None
-            if share:
-                shares = torch.zeros(messages.shape[:2], dtype=torch.float64, device=out.device)
             late = self._tuning.ask_late
             if messages.device.type != "cpu" if late is None else late:
                 with asked_late() as questions:
-                    self._apply(sent, out, shares, map)
+                    self._apply(sent, out, weights, map)
                 if questions.some():
-                    self._apply(sent, out, shares, self._map)
+                    self._apply(sent, out, weights, self._map)
             else:
-                self._apply(sent, out, shares, self._map)
-        return out, None if shares is None else shares.clone()
+                self._apply(sent, out, weights, self._map)
+        return out, weights
 
-    def _apply(self, sent: Sent, out: Tensor, shares: Tensor | None, map_much: Map) -> None:
-        """Write the next models and shares, with ``map_much`` where there is much work."""
-        if shares is not None:
-            shares.zero_()
+    @cached_property
+    def links(self) -> Links:
+        """Where weights of inputs are in what is told."""
+        return Links(self.networks, self._device)
+
+    def _apply(self, sent: Sent, out: Tensor, weights: Tensor | None, map_much: Map) -> None:
+        """Write the next models and weights, with ``map_much`` where there is much work."""
+        tell: Tell | None = None
+        if weights is not None:
+            weights.zero_()
+            tell = partial(self.links.add, weights)
         for dense in self._dense:
-            dense(sent, out, shares, map_much)
+            dense(sent, out, tell, map_much)
         much = sent.messages.nbytes > self._tuning.piece_bytes
         for other in self._others:
-            other(sent, out, shares, map_much if much else map)
+            other(sent, out, tell, map_much if much else map)
 
     def _check(self, sent: Sent) -> None:
         shape, agents = list(sent.messages.shape), self.networks[0].agents

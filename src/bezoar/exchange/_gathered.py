@@ -15,6 +15,7 @@ from bezoar._arrays import Ints
 from bezoar._questions import some
 from bezoar._workspace import workspace
 from bezoar.aggregators import Aggregator
+from bezoar.exchange._links import Tell
 from bezoar.exchange._neighbourhoods import Neighbourhoods
 from bezoar.exchange._sent import Sent
 from bezoar.exchange._tuning import Map, Tuning
@@ -178,16 +179,16 @@ class GatheredExchange(ABC):
         self._remembered = rule.remembers()
         self._kept: dict[object, list[Piece]] = {}
 
-    def __call__(self, sent: Sent, models: Tensor, shares: Tensor | None, map: Map) -> None:
-        """Write the next models and, if it is asked for, add the weight given to poison."""
+    def __call__(self, sent: Sent, models: Tensor, tell: Tell | None, map: Map) -> None:
+        """Write the next models and tell the weights, if somebody asks."""
         kind = (sent.messages.shape, sent.messages.dtype, sent.false is None)
         if kind not in self._kept:  # the pieces are the same for messages of the same kind
             self._kept = {kind: list(self._pieces(sent))}
         pieces = self._kept[kind]
-        work = self._worker(sent, models, shares is not None)
-        for piece, share in zip(pieces, map(work, pieces), strict=True):
-            if shares is not None and share is not None:
-                shares.view(-1).index_add_(0, piece.rows[:, 0], share)
+        work = self._worker(sent, models, tell is not None)
+        for piece, weights in zip(pieces, map(work, pieces), strict=True):
+            if tell is not None and weights is not None:
+                tell(piece.runs, piece.here, weights)
 
     def _cut_up(self, part: Neighbourhoods, most: int) -> Iterator[Piece]:
         """The runs and agents of a part in pieces of at most so many places."""
@@ -201,8 +202,8 @@ class GatheredExchange(ABC):
         """The work, in pieces."""
 
     @abstractmethod
-    def _worker(self, sent: Sent, models: Tensor, share: bool) -> Callable[[Any], Tensor | None]:
-        """What does a piece: writes the models, and returns ``[places]`` the weight of poison."""
+    def _worker(self, sent: Sent, models: Tensor, tell: bool) -> Callable[[Any], Tensor | None]:
+        """What does a piece: writes the models, and returns ``[runs, n, m]`` weights if asked."""
 
 
 def combine_carefully(weights: Tensor, values: Tensor) -> Tensor:

@@ -40,7 +40,7 @@ class SparseExchange(GatheredExchange):
             per_slot = max(sent.messages[0, 0].nbytes, 64 * slots)
             yield from self._cut_up(part, 3 * self._tuning.piece_bytes // (per_slot * slots))
 
-    def _worker(self, sent: Sent, models: Tensor, share: bool) -> Callable[[Piece], Tensor | None]:
+    def _worker(self, sent: Sent, models: Tensor, tell: bool) -> Callable[[Piece], Tensor | None]:
         layers = None
         if self._rule.reads == "output_layer":
             layer = layer_of(self._rule, self._layer)
@@ -51,9 +51,7 @@ class SparseExchange(GatheredExchange):
             weights = self._weights(piece, inputs, layers).expand(len(piece.runs), -1, -1)
             combined = inputs.combined(weights.flatten(0, 1))
             models.flatten(0, 1).index_copy_(0, piece.rows[:, 0], combined)
-            if not share:
-                return None
-            return (weights[..., : piece.here.slots] * piece.here.poisoned).sum(-1).flatten()
+            return weights if tell else None
 
         return work
 

@@ -14,7 +14,7 @@ from bezoar.experiments._spec import CHOICES, RunSpec, read_toml
 GROUP = "group"
 
 #: Fields and options whose value is a list by nature: only a list with a list inside is swept.
-LISTS = ("poisoned", "metrics", "head")
+LISTS = ("poisoned", "metrics", "listening", "head")
 
 #: The largest number of combinations a document may have.
 MOST = 100_000

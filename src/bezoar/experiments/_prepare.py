@@ -152,6 +152,7 @@ def prepare(spec: RunSpec) -> Prepared:
 
 def _check_fields(spec: RunSpec, softmax: bool, dataset: data.Dataset) -> None:
     """Refuse fields that mean nothing for the model or the data."""
+    training.check_listening(spec.listening, spec.iterations)
     defaults = RunSpec.model_fields
     for field in ("augment", "accumulate", "autocast", "gradient_samples"):
         found = getattr(spec, field)
@@ -203,6 +204,7 @@ def train(
         metrics=runs[0].metrics,
         local_steps=spec.local_steps,
         agent_metrics=spec.agent_metrics,
+        listening=spec.listening,
     )
     return engine.train(progress, start=start, keep=keep)
 

@@ -9,7 +9,7 @@ from bezoar._files import write_whole
 from bezoar._options import choose
 from bezoar.experiments._choice import option_text, split_choice
 from bezoar.experiments._spec import CHOICES, FORMAL, RunSpec, spec_of
-from bezoar.store import ITERATION, StoredRun, parquet_bytes
+from bezoar.store import AGENTS, ITERATION, LISTENING, StoredRun, parquet_bytes
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,7 +28,7 @@ def field_text(spec: RunSpec, field: str) -> str:
     if isinstance(value, tuple):
         if field == "poisoned":
             return ",".join(map(str, value)) + ("," if len(value) == 1 else "") or "none"
-        return ",".join(value)
+        return ",".join(map(str, value)) or "none"
     return str(value)
 
 
@@ -108,12 +108,29 @@ def check_export(path: Path) -> None:
         )
 
 
-def export_runs(runs: Iterable[StoredRun], path: Path) -> Path:
-    """Write the long table of some runs to a CSV or Parquet file."""
+def export_runs(runs: Sequence[StoredRun], path: Path) -> list[Path]:
+    """Write the long table of some runs to a CSV or Parquet file.
+
+    What runs have of single agents, and who listened to whom, go into files beside it.
+    """
     check_export(path)
-    table = long_table(runs)
-    content = parquet_bytes(table) if path.suffix.lower() == ".parquet" else _csv_bytes(table)
-    return write_whole(path, content)
+    tables = {path: long_table(runs)}
+    for file in (AGENTS, LISTENING):
+        if found := [(run.key, table) for run in runs if (table := run.table(file))]:
+            beside = path.with_stem(f"{path.stem}-{Path(file).stem}")
+            tables[beside] = _with_keys(found)
+    for where, table in tables.items():
+        is_parquet = path.suffix.lower() == ".parquet"
+        write_whole(where, parquet_bytes(table) if is_parquet else _csv_bytes(table))
+    return list(tables)
+
+
+def _with_keys(found: "Sequence[tuple[str, pa.Table]]") -> "pa.Table":
+    """Tables of runs below each other, with the runs' keys."""
+    import pyarrow as pa
+
+    keyed = [table.add_column(0, "key", pa.repeat(key, len(table))) for key, table in found]
+    return pa.concat_tables(keyed, promote_options="default").combine_chunks()
 
 
 def _csv_bytes(table: "pa.Table") -> bytes:

@@ -35,7 +35,7 @@ SOFTMAX = "softmax"
 DEPTH = 20
 
 #: Fields that say nothing about a run's numbers.
-FORMAL = ("format", "metrics", "agent_metrics", "keep_models")
+FORMAL = ("format", "metrics", "agent_metrics", "listening", "keep_models")
 
 
 def _chosen(default: str, description: str) -> Any:
@@ -110,6 +110,11 @@ class RunSpec(BaseModel):
         default=False,
         description="Whether accuracy and test loss of every single agent are measured, too.",
     )
+    listening: tuple[AtLeastOne, ...] = Field(
+        default=(),
+        description="After which iterations it is kept who listened to whom: the weight that every "
+        "agent gave to each of its inputs.",
+    )
     dtype: Literal["float32", "float64"] = Field(
         default="float32", description="The type of the numbers that are computed with."
     )
@@ -131,7 +136,7 @@ class RunSpec(BaseModel):
             return recall_choice(kind, found, context["texts"].get(kind, ""))
         return read_choice(kind, found, context.get("folder"))
 
-    @field_validator("poisoned", "metrics", mode="before")
+    @field_validator("poisoned", "metrics", "listening", mode="before")
     @classmethod
     def _as_tuple(cls, found: Any) -> Any:
         if getattr(found, "shape", None):  # an array
@@ -140,10 +145,10 @@ class RunSpec(BaseModel):
             return tuple(plain_number(item) for item in found)
         return found
 
-    @field_validator("poisoned")
+    @field_validator("poisoned", "listening")
     @classmethod
     def _in_order(cls, found: Any) -> Any:
-        """The same agents in another order are the same run."""
+        """The same agents or iterations in another order are the same run."""
         return tuple(sorted(set(found))) if isinstance(found, tuple) else found
 
     @field_validator("metrics")
@@ -191,7 +196,11 @@ class RunSpec(BaseModel):
             return cls.model_validate(plain, context={"folder": folder})
         except ValidationError as error:
             told = explain(error, plain, cls.model_fields, "field")
-            wrong = {str(item["loc"][0]) for item in error.errors()} - {"poisoned", "metrics"}
+            wrong = {str(item["loc"][0]) for item in error.errors()} - {
+                "poisoned",
+                "metrics",
+                "listening",
+            }
             several = any(isinstance(plain.get(field), list) for field in wrong)
             hint = "; several values are for sweeps" if several else ""
             raise BezoarError(told + hint) from None

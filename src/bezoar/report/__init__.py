@@ -23,9 +23,19 @@ if TYPE_CHECKING:
     from bezoar.report._html import write_report
     from bezoar.report._network_pages import describe, network_page, samples_of, theory_page
     from bezoar.report._networks import draw_network
-    from bezoar.report._page import Curve, Image, JudgedClaim, Page, Panel, Table, Verdict
+    from bezoar.report._page import (
+        THRESHOLDS,
+        Curve,
+        Image,
+        JudgedClaim,
+        Page,
+        Panel,
+        Table,
+        Verdict,
+    )
     from bezoar.report._style import BASELINE, POISONED, REGULAR, Look, look, pictures
     from bezoar.report._tables import (
+        agents_table,
         data_note,
         data_notes,
         ends_table,
@@ -41,6 +51,7 @@ __all__ = [
     "BASELINE",
     "POISONED",
     "REGULAR",
+    "THRESHOLDS",
     "Curve",
     "Image",
     "JudgedClaim",
@@ -49,6 +60,7 @@ __all__ = [
     "Panel",
     "Table",
     "Verdict",
+    "agents_table",
     "axis_of",
     "data_note",
     "data_notes",

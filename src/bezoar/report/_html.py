@@ -4,7 +4,7 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from bezoar.report._figures import axis_of
 from bezoar.report._html_parts import chart_data, metrics_of, opening, provenance_rows
 from bezoar.report._network_pages import describe, network_pages, partition_tables
 from bezoar.report._networks import drawing
-from bezoar.report._page import VERDICTS, Page, page_folders
+from bezoar.report._page import THRESHOLDS, VERDICTS, Page, page_folders
 from bezoar.report._specs import common_fields, field_order, panels_of, sweep_document
 from bezoar.report._style import POISONED, REGULAR, legend, on_dark
 from bezoar.report._tables import data_notes, ends_table
@@ -37,10 +37,19 @@ _TIED = re.compile(r" (?=[<≥=] |L²)|(?<= [<≥=]) ")
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
-def write_report(results: str | Path, out: str | Path | None = None) -> Path:
+def write_report(
+    results: str | Path,
+    out: str | Path | None = None,
+    problem: Callable[[str], Any] | None = None,
+) -> Path:
     """Write one HTML file about a folder of results: pages and a store, or only a store.
 
-    By default it is ``report.html`` in that folder. The same results give the same bytes.
+    The same results give the same bytes.
+
+    Args:
+        results: the folder.
+        out: the file; by default ``report.html`` in that folder.
+        problem: is told of every run that is missing or damaged, which the report says, too.
     """
     results = Path(results)
     if not results.is_dir():
@@ -48,10 +57,10 @@ def write_report(results: str | Path, out: str | Path | None = None) -> Path:
     out = results / "report.html" if out is None else Path(out)
     if out.is_dir():
         raise BezoarError(f"report: expected a file to write, found the folder {out}")
-    return write_whole(out, render(results).encode())
+    return write_whole(out, render(results, problem or (lambda _: None)).encode())
 
 
-def render(results: Path) -> str:
+def render(results: Path, problem: Callable[[str], Any]) -> str:
     """The report as a text."""
     store = Store(results / "store" if (results / "store").is_dir() else results)
     keys = store.finished_keys()
@@ -79,6 +88,12 @@ def render(results: Path) -> str:
         unread = len(problems)
         panels, caption = tuple(panels_of(found)), common_fields(found)
         pages[results] = Page(name="runs", title="Runs", caption=caption, panels=panels)
+    for error in problems:
+        problem(str(error))
+    gone = {key: name for page in pages.values() for key in page.missing for name in [page.name]}
+    for key, name in gone.items():
+        if key not in store:
+            problem(f"{name}: the run {key} is no longer in {store.path}")
     ordered = sorted(runs.values(), key=lambda run: field_order(spec_of(run)))
     sections = [_section(place, *both) for place, both in enumerate(pages.items(), start=1)]
     return _html(sections, ordered, unread, len(keys) - len(runs) - unread)
@@ -145,6 +160,7 @@ def _html(
         style=Markup(style),
         script=Markup(script),
         script_hash=f"sha256-{base64.b64encode(digest).decode()}",
+        thresholds=THRESHOLDS,
         unread=unread,
         others=others,
         version=__version__,

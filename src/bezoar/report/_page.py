@@ -31,6 +31,12 @@ SUMMARY = "summary.json"
 #: The format that is written, and the newest that can be read.
 FORMAT: Literal[1] = 1
 
+#: Whose the numbers are by which the paper's words are judged; it stands beside all claims.
+THRESHOLDS = (
+    "The paper says near, comparable or severe, without numbers. The numbers in these sentences, "
+    "such as 0.05, are Bezoar's."
+)
+
 Verdict = Literal["holds", "does not hold", "undecided"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 

@@ -12,10 +12,16 @@ from bezoar.report._page import Curve, Page, Panel, Table, thinned
 from bezoar.report._style import legend
 
 if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+    from bezoar.networks import Network
     from bezoar.training import History
 
 #: The most rows of the table of results.
 ROWS = 60
+
+#: The most neighbours of an agent whose weights are told.
+NEIGHBOURS = 6
 
 #: The metrics that results are told by: what the agents themselves hold, on average and at worst,
 #: before the average model, which nobody holds.
@@ -73,12 +79,55 @@ def run_page(run: StoredRun) -> Page:
     values = ((name, number(value)) for name, value in last_values(run).items())
     origin = flat(run.provenance)
     origin.pop("data_note", None)  # the caption has it
+    known = run.agents or run.listening
     tables = (
         Table.of("", ("field", "value"), fields),
         Table.of(after, ("metric", "value"), values),
+        *([agents_table(run, run.network)] if known and run.network else []),
         Table.of("Where and when", ("what", "found"), ((k, str(v)) for k, v in origin.items())),
     )
     return Page(name="run", title=run.key, caption="".join(data_notes([run])), tables=tables)
+
+
+def agents_table(
+    run: "StoredRun | History",
+    network: "Network",
+    which: Iterable[int] | None = None,
+    title: str = "Every agent at the end",
+) -> Table:
+    """What was asked for of single agents: how good they are, and whom they listened to.
+
+    Args:
+        run: a run that was asked for one of both.
+        network: who hears whom.
+        which: some agents; by default all.
+        title: the title.
+    """
+    agents = list(range(network.agents) if which is None else which)
+    columns: dict[str, list[str]] = {}
+    for name, values in run.agents.items():
+        columns[name] = [number(float(values[-1, agent])) for agent in agents]
+    if run.listening:
+        last = max(run.listening)
+        weights = run.listening[last]
+        poisoned = weights @ network.poisoned_mask.astype(float)
+        title += f", and whom they listened to in iteration {last}"
+        columns["own"] = [number(float(weights[agent, agent])) for agent in agents]
+        columns["poison"] = [number(float(poisoned[agent])) for agent in agents]
+        columns["neighbours"] = [_heard(weights, agent) for agent in agents]
+    names = [f"■ {agent}" if agent in network.poisoned else str(agent) for agent in agents]
+    if len(agents) > ROWS:
+        title += f" (the first {ROWS} of {len(agents)} agents)"
+    rows = list(zip(names, *columns.values(), strict=True))
+    return Table.of(title, ("agent", *columns), rows[:ROWS])
+
+
+def _heard(weights: "csr_array", agent: int) -> str:
+    """The weights that an agent gave to its neighbours, the largest first, without zeros."""
+    row = weights[[agent]].tocoo()
+    given = [(-weight, other) for other, weight in zip(row.coords[1], row.data, strict=True)]
+    told = [f"{other}: {-w:.3f}" for w, other in sorted(given) if w and other != agent]
+    return ", ".join([*told[:NEIGHBOURS], *(["…"] if len(told) > NEIGHBOURS else [])])
 
 
 def shown_first(runs: "Iterable[StoredRun | History]") -> list[str]:

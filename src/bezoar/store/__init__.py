@@ -9,8 +9,10 @@ from bezoar.store._gc import Removal
 from bezoar.store._groups import Group
 from bezoar.store._store import Store, StoreError
 from bezoar.store._stored_run import (
+    AGENTS,
     DIGITS,
     ITERATION,
+    LISTENING,
     BrokenRunError,
     Finished,
     StoredRun,
@@ -20,8 +22,10 @@ from bezoar.store._stored_run import (
 )
 
 __all__ = [
+    "AGENTS",
     "DIGITS",
     "ITERATION",
+    "LISTENING",
     "BrokenRunError",
     "Finished",
     "Group",

@@ -1,7 +1,9 @@
 """A finished run on disk: a folder of plain files, none of which can run code when read.
 
-- ``run.json``: format, key, spec, versions, whether it diverged, and checksums of the next three
+- ``run.json``: format, key, spec, versions, whether it diverged, and checksums of the next five
 - ``metrics.parquet``: a column ``iteration``, and one a metric
+- ``agents.parquet``: the metrics of every single agent, if the spec asks for them
+- ``listening.parquet``: who listened to whom, if the spec asks for it
 - ``network.json``: who was linked to whom, and who was poisoned
 - ``models.safetensors``: the final models, if the spec asks for them
 - ``provenance.json``: where, when and how it was computed
@@ -29,6 +31,7 @@ from bezoar._options import choose
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from scipy.sparse import csr_array
     from torch import Tensor
 
     from bezoar.networks import Network
@@ -42,9 +45,10 @@ DIGITS = 32
 
 RUN, METRICS = "run.json", "metrics.parquet"
 NETWORK, MODELS = "network.json", "models.safetensors"
+AGENTS, LISTENING = "agents.parquet", "listening.parquet"
 PROVENANCE = "provenance.json"
 
-ITERATION = "iteration"
+ITERATION, AGENT, HEARD, WEIGHT = "iteration", "agent", "heard", "weight"
 
 
 class BrokenRunError(BezoarError):
@@ -120,6 +124,33 @@ class StoredRun:
         return self._measured[1]
 
     @cached_property
+    def agents(self) -> dict[str, NDArray[np.float64]]:
+        """``[n, agents]`` the metrics of every single agent; empty if they were not asked for."""
+        table = self.table(AGENTS)
+        if table is None:
+            return {}
+        shape = (len(self.iterations), -1)
+        names = [name for name in table.column_names if name not in (ITERATION, AGENT)]
+        return {name: np.asarray(table[name], dtype=np.float64).reshape(shape) for name in names}
+
+    @cached_property
+    def listening(self) -> "dict[int, csr_array]":
+        """``[agents, agents]`` the weight that each agent, a row, gave to each, by iteration."""
+        from scipy.sparse import csr_array
+
+        table = self.table(LISTENING)
+        if table is None:
+            return {}
+        when, *where, weight = (np.asarray(table[name]) for name in table.column_names)
+        agents = int(where[0].max()) + 1
+        found = {}
+        for iteration in np.unique(when).tolist():
+            here = when == iteration
+            places = (weight[here], tuple(place[here] for place in where))
+            found[iteration] = csr_array(places, shape=(agents, agents))
+        return found
+
+    @cached_property
     def provenance(self) -> dict[str, Any]:
         """Where, when and how it was computed."""
         return _read_json(self.path, PROVENANCE)
@@ -172,13 +203,17 @@ class StoredRun:
                 pass
         _ = self._measured, self.provenance
 
+    def table(self, name: str) -> "pa.Table | None":
+        """One of its Parquet files; ``None`` if it has no such file."""
+        if name not in self.files:
+            return None
+        with self._reading(name) as content:
+            return _parquet_table(content)
+
     @cached_property
     def _measured(self) -> tuple[NDArray[np.int64], dict[str, NDArray[np.float64]]]:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
         with self._reading(METRICS) as content:
-            table = pq.ParquetFile(pa.BufferReader(content)).read(use_threads=False)
+            table = _parquet_table(content)
             iterations = np.asarray(table[ITERATION], dtype=np.int64)
             names = [name for name in table.column_names if name != ITERATION]
             return iterations, {name: np.asarray(table[name], dtype=np.float64) for name in names}
@@ -228,6 +263,10 @@ def write_run(
 ) -> None:
     """Write a run into an empty folder, and wait until it is on the disk."""
     contents = {METRICS: _metrics_file(run.history), NETWORK: _network_file(run.network)}
+    if run.history.agents:
+        contents[AGENTS] = _agents_file(run.history)
+    if run.history.listening:
+        contents[LISTENING] = _listening_file(run.history)
     if keep_models:
         from safetensors.torch import save
 
@@ -268,6 +307,31 @@ def _metrics_file(history: "History") -> bytes:
     return parquet_bytes(pa.table(columns))
 
 
+def _agents_file(history: "History") -> bytes:
+    import pyarrow as pa
+
+    count, agents = next(iter(history.agents.values())).shape
+    columns = {
+        ITERATION: pa.array(np.repeat(history.iterations, agents), pa.int64()),
+        AGENT: pa.array(np.tile(np.arange(agents), count), pa.int64()),
+    }
+    columns |= {name: pa.array(v.ravel(), pa.float64()) for name, v in history.agents.items()}
+    return parquet_bytes(pa.table(columns))
+
+
+def _listening_file(history: "History") -> bytes:
+    import pyarrow as pa
+
+    parts = [(k, matrix.tocoo()) for k, matrix in sorted(history.listening.items())]
+    columns = {
+        ITERATION: np.concatenate([np.full(part.nnz, k) for k, part in parts]),
+        AGENT: np.concatenate([part.coords[0] for _, part in parts]).astype(np.int64),
+        HEARD: np.concatenate([part.coords[1] for _, part in parts]).astype(np.int64),
+        WEIGHT: np.concatenate([part.data for _, part in parts]),
+    }
+    return parquet_bytes(pa.table(columns))
+
+
 def parquet_bytes(table: "pa.Table") -> bytes:
     """A Parquet file; the same bytes for the same table."""
     import pyarrow as pa
@@ -277,6 +341,13 @@ def parquet_bytes(table: "pa.Table") -> bytes:
     # Plain and uncompressed: curves are small, and no compressor's version changes the bytes.
     pq.write_table(table, sink, compression="none", use_dictionary=False)
     return bytes(sink.getvalue())
+
+
+def _parquet_table(content: bytes) -> "pa.Table":
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    return pq.ParquetFile(pa.BufferReader(content)).read(use_threads=False)
 
 
 def _read(folder: Path, name: str) -> bytes:

@@ -9,7 +9,7 @@ from typing import Any
 
 from bezoar import _options
 from bezoar.training._checkpoint import Checkpoint, CheckpointError
-from bezoar.training._engine import Engine, History, check_length
+from bezoar.training._engine import Engine, History, check_length, check_listening
 from bezoar.training._flat_model import average_model
 from bezoar.training._machine_speed import operations, product_speed
 from bezoar.training._metrics import METRICS, Metric
@@ -69,6 +69,7 @@ __all__ = [
     "average_model",
     "check_device",
     "check_length",
+    "check_listening",
     "check_runs",
     "lower_bound_task",
     "operations",

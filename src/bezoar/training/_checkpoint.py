@@ -133,11 +133,12 @@ def subject_of(engine: Engine) -> tuple[str, ...]:
     """A training in words: first what the runs share, then each run, in full."""
     taken = [metric.name for metric in engine.meter.metrics]
     metrics = ", ".join(taken + ["those of single agents"] * bool(engine.meter.of_agents))
+    listening = "".join(f", who listened to whom after {k}" for k in engine.listening)
     steps = f" with {engine.steps} local steps" if engine.steps > 1 else ""
     return (
         f"{engine.iterations} iterations{steps} of {engine.task.identity()} in "
         f"{engine.task.dtype}, "
-        f"every {engine.every} measuring {metrics or 'nothing'}",
+        f"every {engine.every} measuring {metrics or 'nothing'}{listening}",
         *(
             f"{run.aggregator!r} on network {run.network.identity(engine.iterations)} against "
             f"{run.attack!r} with {run.optimizer!r}, {run.schedule!r}, weight decay "

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 from torch import Tensor
 
 from bezoar._errors import BezoarError
 from bezoar._options import choose
-from bezoar.exchange import Sent, Tuning
+from bezoar.exchange import Sent, Tuning, listening_matrix
 from bezoar.training._checkpoint import Checkpoint, Measured, subject_of
 from bezoar.training._exchanges import Exchanges
 from bezoar.training._local_updates import LocalUpdates
@@ -32,6 +33,8 @@ class History:
         iterations: ``[n]`` after how many iterations.
         metrics: ``[n]`` values for each metric.
         agents: ``[n, agents]`` the accuracy and test loss of every agent's own model, if asked for.
+        listening: ``[agents, agents]`` the weight that each agent, a row, gave to each agent, a
+            column, after the iterations asked for.
         models: ``[agents, D]`` the final models, the output layer's weights first.
         buffers: ``[agents, …]`` what belongs to the final models and is not exchanged, by name.
         details: how it was computed, as far as that is worth telling.
@@ -43,6 +46,7 @@ class History:
     buffers: Mapping[str, Tensor] = field(default_factory=dict)
     details: Mapping[str, Any] = field(default_factory=dict)
     agents: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    listening: Mapping[int, csr_array] = field(default_factory=dict)
 
     def __getitem__(self, metric: str) -> NDArray[np.float64]:
         return self.metrics[metric]
@@ -51,6 +55,20 @@ class History:
     def diverged(self) -> bool:
         """Whether some agent's model is no longer finite."""
         return not bool(torch.isfinite(self.models).all())
+
+    def to_pandas(self) -> Any:
+        """The metrics as a pandas data frame: a row for each iteration, a column for each metric.
+
+        Raises:
+            BezoarError: where pandas is not installed; bezoar itself does not need it.
+        """
+        try:
+            import pandas as pd
+        except ImportError:
+            raise BezoarError(
+                "pandas: it is not installed here; 'pip install pandas' installs it"
+            ) from None
+        return pd.DataFrame(self.metrics, index=pd.Index(self.iterations, name="iteration"))
 
 
 class Engine:
@@ -65,6 +83,7 @@ class Engine:
         metrics: which metrics to take, of :data:`~bezoar.training.METRICS`.
         local_steps: local updates before every exchange, all with the iteration's step size.
         agent_metrics: whether to take accuracy and test loss of every single agent, too.
+        listening: the iterations after which it is kept who listened to whom.
         tuning: how exchanges are computed.
     """
 
@@ -77,6 +96,7 @@ class Engine:
         metrics: Sequence[str] = (),
         local_steps: int = 1,
         agent_metrics: bool = False,
+        listening: Sequence[int] = (),
         tuning: Tuning | None = None,
     ) -> None:
         check_length(iterations, every, metrics, local_steps)
@@ -84,6 +104,7 @@ class Engine:
         self.iterations, self.every, self.steps = iterations, every, local_steps
         self.meter = Meter(task, self.runs, metrics, agent_metrics)
         self.local_updates = LocalUpdates(task, iterations)
+        self.listening = check_listening(listening, iterations)
         self._exchanges = Exchanges(task, tuning or Tuning())
         self._free: list[Tensor] = []  # memory like the models, to be used again
         self._shares: Tensor | None = None  # who was listened to in the last exchange, if measured
@@ -92,6 +113,11 @@ class Engine:
         """The common starting point."""
         tensors = self.task.start()
         tensors |= self.local_updates.start(tensors["models"])
+        if self.listening:
+            length = max(self._exchanges.at(k).links.length for k in self.listening)
+            shape = (len(self.runs), len(self.listening), length)
+            zeros = torch.zeros(shape, dtype=torch.float64, device=self.task.device)
+            tensors["listening"] = zeros
         return State(0, {name: tensor.contiguous() for name, tensor in tensors.items()})
 
     def step(self, state: State, observe: Observer | None = None) -> State:
@@ -130,8 +156,13 @@ class Engine:
         """Every agent's next model: its rule, applied to what it received."""
         models = state.models
         out = self._memory(state) if self._exchanges.remember else models
-        share = "shares" in self.meter.needs and self._is_measured(k)
-        _, self._shares = self._exchanges.at(k)(sent, share, out.view(*out.shape[:2], -1))
+        exchange, kept = self._exchanges.at(k), k in self.listening
+        tell = kept or ("shares" in self.meter.needs and self._is_measured(k))
+        _, weights = exchange(sent, tell, out.view(*out.shape[:2], -1))
+        self._shares = None if weights is None else exchange.links.poison_shares(weights)
+        if kept and weights is not None:
+            place = self.listening.index(k)
+            state.tensors["listening"][:, place, : weights.shape[1]] = weights
         if out is not models:
             self._free.append(models)
         return out
@@ -215,9 +246,20 @@ class Engine:
                 {name: values[run] for name, values in buffers.items()},
                 self.task.details,
                 {name: columns[OF_AGENTS + name][run] for name in self.meter.of_agents},
+                {
+                    k: listening_matrix(each.network.at(k), state.tensors["listening"][run, place])
+                    for place, k in enumerate(self.listening)
+                },
             )
-            for run in range(len(self.runs))
+            for run, each in enumerate(self.runs)
         ]
+
+
+def check_listening(found: Sequence[int], iterations: int) -> tuple[int, ...]:
+    """The iterations after which it is kept who listened to whom, in order and each once."""
+    if wrong := [k for k in found if not 1 <= k <= iterations]:
+        raise BezoarError(f"listening: expected iterations 1 … {iterations}, found {wrong[0]}")
+    return tuple(sorted(set(found)))
 
 
 def check_length(iterations: int, every: int, metrics: Sequence[str], local_steps: int = 1) -> None:

@@ -1,0 +1,181 @@
+"""Every rule on one network, side by side over several seeds."""
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from bezoar._errors import BezoarError
+from bezoar._options import choose, default_options
+from bezoar._parts import maker, parts_of
+from bezoar.advice._comparison import Comparison, Standing
+from bezoar.experiments import (
+    Choice,
+    Failure,
+    RunSpec,
+    Store,
+    StoredRun,
+    prepare,
+    read_choice,
+    run_all,
+    sweep,
+    threads,
+)
+from bezoar.report import BASELINE, Curve
+from bezoar.training import METRICS, History
+
+#: What is measured beside the metric to rank by.
+MEASURED = ("accuracy_mean", "accuracy_worst", "accuracy", "poison_share")
+
+#: How long rules are trained by default, and how often they are measured meanwhile.
+ITERATIONS, MEASUREMENTS = 300, 20
+
+#: What a comparison decides about the fields of a spec, and what is given instead.
+INSTEAD = {"aggregator": "rules", "seed": "seeds", "metrics": "metric"}
+
+#: Trains specs: a run for each, in their order, or why there is none.
+Train = Callable[[Sequence[RunSpec]], "Sequence[History | StoredRun | Failure]"]
+
+
+def compare(
+    network: Any = None,
+    *,
+    rules: str | Iterable[Any] = "all",
+    seeds: int | Iterable[int] = 3,
+    metric: str = "accuracy_mean",
+    estimate: str | int | None = None,
+    store: Store | str | Path | None = None,
+    workers: int | None = None,
+    train: Train | None = None,
+    **fields: Any,
+) -> Comparison:
+    """Train every rule that is possible on a network, and rank the rules.
+
+    Beside them are the baseline, which is the weighted mean with nobody poisoned, and ``local``,
+    which is no communication. Of one seed, all have the same data.
+
+    Args:
+        network: as in a spec: a name, a file, or a :class:`~bezoar.networks.Network`.
+        rules: ``"all"`` that have a name, the ``"paper"``'s, or some of your choice: names with or
+            without options, or rules themselves.
+        seeds: how many, or which.
+        metric: what to rank by.
+        estimate: how many of its inputs an agent takes for poisoned: a number, lowered at agents
+            whose rule cannot bear so many; ``"exact"``, the true number at each agent, which no
+            real agent knows; or ``"max"``. By default it is the number of poisoned agents. Rules
+            that are given with options keep theirs.
+        store: where finished runs are kept and looked for; by default nowhere.
+        workers: how many threads; by default one a core.
+        train: who trains; by default this process.
+        **fields: other fields of a spec, such as ``poisoned=2`` or ``partition="by_class"``.
+
+    Raises:
+        BezoarError: with the field, what was found and what is allowed.
+    """
+    if choose("metric", metric, METRICS).more_is_better is None:
+        able = ", ".join(name for name, one in METRICS.items() if one.more_is_better is not None)
+        raise BezoarError(f"metric: neither more nor less of {metric} is better; allowed: {able}")
+    common = _common(network, metric, fields)
+    numbers = _seeds(seeds)
+
+    def specs_of(rule: Any, **more: Any) -> list[RunSpec]:
+        given = {**common, "aggregator": rule, **more}
+        return [RunSpec.read({**given, "seed": seed}) for seed in numbers]
+
+    baseline = specs_of("weighted_mean", poisoned=())
+    prepare(baseline[0])  # what is wrong with the baseline is wrong with every rule
+    poisoned = prepare(specs_of("weighted_mean")[0])
+    assumed = _estimate(estimate, len(poisoned.network.poisoned))
+    entries: list[tuple[str, Choice, list[RunSpec]]] = [
+        (BASELINE, baseline[0].aggregator, baseline)
+    ]
+    impossible = []
+    for rule in _rules(rules):
+        specs = specs_of(_assuming(rule, assumed))
+        try:
+            prepare(specs[0])
+            entries.append(("", rule, specs))
+        except BezoarError as error:
+            impossible.append(Failure(specs[0], str(error)))
+    found = iter((train or _trainer(store, workers))([s for *_, specs in entries for s in specs]))
+    standings = []
+    for name, rule, specs in entries:
+        runs = [next(found) for _ in specs]
+        failed = [run for run in runs if isinstance(run, Failure)]
+        impossible += failed[:1]
+        if not failed:
+            curve = Curve.of(rule, [run for run in runs if not isinstance(run, Failure)], name)
+            standings.append(Standing(specs[0].aggregator, curve))
+    if not standings or standings[0].curve.rule != BASELINE:
+        raise BezoarError(impossible[0].reason)
+    return Comparison(
+        spec=poisoned.spec,
+        network=poisoned.network,
+        metric=METRICS[metric],
+        seeds=numbers,
+        estimate=assumed,
+        baseline=standings[0],
+        others=tuple(standings[1:]),
+        impossible=tuple(impossible),
+        tests=len(poisoned.dataset.test),
+        data_note=poisoned.dataset.note,
+    )
+
+
+def _common(network: Any, metric: str, fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields that all runs share."""
+    for field, instead in INSTEAD.items():
+        if field in fields:
+            raise BezoarError(f"{field}: a comparison takes {instead!r} in its place")
+    given = {**fields} if network is None else {"network": network, **fields}
+    iterations = RunSpec.read({"iterations": ITERATIONS} | given).iterations
+    every = max(1, iterations // MEASUREMENTS)
+    metrics = tuple(dict.fromkeys([*MEASURED, metric]))
+    of_agents = {"agent_metrics": True, "listening": (iterations,) if iterations else ()}
+    return {"iterations": iterations, "every": every, **of_agents, **given, "metrics": metrics}
+
+
+def _seeds(found: int | Iterable[int]) -> tuple[int, ...]:
+    seeds = tuple(range(found) if isinstance(found, int) else dict.fromkeys(found))
+    if not seeds:
+        raise BezoarError(f"seeds: expected at least one, found {found!r}")
+    return seeds
+
+
+def _rules(found: str | Iterable[Any]) -> list[Choice]:
+    """The rules to compare, each once; no communication is always among them."""
+    names: list[Any] = []
+    for item in [found] if isinstance(found, str) else found:
+        if item == "all":
+            names += parts_of("aggregator")
+        elif item == "paper":
+            from bezoar.paper import RULES
+
+            names += RULES
+        else:  # options have commas of their own
+            names += item.split(",") if isinstance(item, str) and ":" not in item else [item]
+    read = [read_choice("aggregator", name) for name in [*names, "local"]]
+    return list(dict.fromkeys(read))
+
+
+def _estimate(found: str | int | None, poisoned: int) -> str:
+    """The option of rules that says how many inputs are taken for poisoned."""
+    number = poisoned if found is None else found
+    return f"up_to_{number}" if str(number).isdecimal() else str(number)
+
+
+def _assuming(rule: Choice, estimate: str) -> Any:
+    """A rule with an estimate, if it takes one and was given without options."""
+    if rule.part is not None or str(rule) != rule.name:
+        return rule
+    takes_one = "estimate" in default_options(maker("aggregator", rule.name))
+    return {"name": rule.name, "estimate": estimate} if takes_one else rule
+
+
+def _trainer(store: Store | str | Path | None, workers: int | None) -> Train:
+    def train(specs: Sequence[RunSpec]) -> Sequence[History | StoredRun | Failure]:
+        if store is None:
+            return run_all(specs, workers)
+        with threads(workers) as executor:
+            return sweep(specs, store, executor).runs
+
+    return train
