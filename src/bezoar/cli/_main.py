@@ -9,15 +9,19 @@ from typer.core import TyperGroup
 
 from bezoar.cli._options import (
     STORE,
+    Attack,
     DataDir,
     Dataset,
     DryRun,
     Json,
+    Keep,
+    Model,
     Network,
     Partition,
     Plot,
     Poisoned,
     Samples,
+    Schedule,
     Workers,
     choice,
 )
@@ -59,14 +63,14 @@ def run(
     poisoned: Poisoned = None,
     aggregator: Rules = None,
     partition: Partition = None,
-    attack: Annotated[str | None, choice("attacks")] = None,
+    attack: Attack = None,
     dataset: Dataset = None,
     samples: Samples = None,
     data_dir: DataDir = None,
-    model: Annotated[str | None, choice("models", "Default: softmax.")] = None,
+    model: Model = None,
     start: Annotated[str | None, choice("starts", "Or a .safetensors file.")] = None,
     optimizer: Annotated[str | None, choice("optimizers")] = None,
-    schedule: Annotated[str | None, choice("schedules")] = None,
+    schedule: Schedule = None,
     batch: Annotated[
         int | None,
         typer.Option(help="Samples in a batch. Default: all for softmax, 32 for networks."),
@@ -99,9 +103,7 @@ def run(
     baseline: Annotated[
         bool, typer.Option("--baseline", help="Add the weighted mean with nobody poisoned.")
     ] = False,
-    store: Annotated[
-        Path | None, typer.Option(help="Keep finished runs here, and take those that are there.")
-    ] = None,
+    store: Keep = None,
     workers: Workers = None,
     plot: Plot = None,
     json: Json = False,
@@ -134,24 +136,22 @@ def compare(
         ),
     ] = None,
     partition: Partition = None,
-    attack: Annotated[str | None, choice("attacks")] = None,
+    attack: Attack = None,
     dataset: Annotated[
         str | None,
         typer.Option("--dataset", "--data", help="A name, or an .npz file. Default: mnist."),
     ] = None,
     samples: Samples = None,
     data_dir: DataDir = None,
-    model: Annotated[str | None, choice("models", "Default: softmax.")] = None,
-    schedule: Annotated[str | None, choice("schedules")] = None,
+    model: Model = None,
+    schedule: Schedule = None,
     iterations: Annotated[int | None, typer.Option(help="Default: 300.")] = None,
     seeds: Annotated[int, typer.Option(min=1, help="How many seeds.")] = 3,
     metric: Annotated[
         str | None,
         typer.Option(help="What to rank by; see 'bezoar list metrics'. Default: accuracy_mean."),
     ] = None,
-    store: Annotated[
-        Path | None, typer.Option(help="Keep finished runs here, and take those that are there.")
-    ] = None,
+    store: Keep = None,
     workers: Workers = None,
     plot: Plot = None,
     json: Json = False,

@@ -45,6 +45,12 @@ Samples = Annotated[
     int | None,
     typer.Option(min=1, help="Train on so many samples, drawn by the seed. Default: all."),
 ]
+Attack = Annotated[str | None, choice("attacks")]
+Model = Annotated[str | None, choice("models", "Default: softmax.")]
+Schedule = Annotated[str | None, choice("schedules")]
+Keep = Annotated[
+    Path | None, typer.Option(help="Keep finished runs here, and take those that are there.")
+]
 Network = Annotated[str | None, choice("networks")]
 Partition = Annotated[str | None, choice("partitions")]
 
