@@ -13,13 +13,20 @@ def number(value: float) -> str:
     return f"{value:.2f}" if 10 <= abs(value) < 1e4 else f"{value:.1e}"
 
 
-def with_spread(values: Sequence[float]) -> str:
-    """The mean of some values and their standard deviation: ``0.8312 ±0.0041``."""
+def with_spread(values: Sequence[float], digits: int | None = None) -> str:
+    """The mean of some values and their standard deviation: ``0.8312 ±0.0041``.
+
+    Both have so many ``digits`` after the point; by default as many as :func:`number` gives the
+    mean.
+    """
     mean = sum(values) / len(values)
+    shown = number(mean) if digits is None or math.isnan(mean) else f"{mean:.{digits}f}"
     if len(values) == 1 or not math.isfinite(mean):
-        return number(mean)
-    variance = sum((value - mean) ** 2 for value in values) / (len(values) - 1)
-    return f"{number(mean)} ±{number(math.sqrt(variance))}"
+        return shown
+    deviation = math.sqrt(sum((value - mean) ** 2 for value in values) / (len(values) - 1))
+    if "e" in shown:
+        return f"{shown} ±{number(deviation)}"
+    return f"{shown} ±{deviation:.{len(shown.partition('.')[2])}f}"
 
 
 def count(number: int, what: str) -> str:

@@ -104,7 +104,7 @@ def made_up(**ends):
         runs = []
         for value in values:
             metrics = dict.fromkeys(METRICS, np.array([value]))
-            runs.append(History(np.array([1]), metrics, torch.zeros(1, 1)))
+            runs.append(History(np.array([1]), metrics, torch.full((1, 1), value)))
         choice = RunSpec.read({"aggregator": "mean" if name == "baseline" else name}).aggregator
         return Standing(choice, Curve(name, tuple(runs)))
 
@@ -123,11 +123,14 @@ def made_up(**ends):
 
 def test_a_verdict_only_where_the_spread_can_carry_it():
     clear = made_up(ios=[0.80, 0.81, 0.80], mean=[0.70, 0.72, 0.71], local=[0.5, 0.5, 0.5])
-    assert clear.answer.startswith("ios is ahead of all others over 3 seeds, with 0.8033")
+    assert clear.answer.startswith("ios is ahead of all others over 3 seeds by test accuracy")
+    assert "0.803 ±0.006; the next, mean, has 0.710 ±0.010." in clear.answer
     blurred = made_up(ios=[0.80, 0.90, 0.70], mean=[0.79, 0.70, 0.85], local=[0.5, 0.5, 0.5])
     assert blurred.answer.startswith("ios and mean cannot be told apart over 3 seeds.")
     assert [one.name for one in blurred.leaders] == ["ios", "mean"]
-    assert "finite" in made_up(ios=[np.nan, np.nan]).answer
+    gone = made_up(ios=[np.nan, np.nan])
+    assert "finite" in gone.answer
+    assert gone.page().tables[0].rows[1][1] == "diverged"
     alone = made_up(ios=[0.8], mean=[0.1])
     assert "a single seed cannot carry a verdict" in alone.answer
 

@@ -1,6 +1,5 @@
 """What came of a comparison: the ranking, and what it can carry."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -9,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
-from bezoar._numbers import count, listed, number, with_spread
+from bezoar._numbers import count, listed, with_spread
 from bezoar.experiments import Choice, Failure, RunSpec
 from bezoar.networks import Network
 from bezoar.report import (
@@ -136,12 +135,12 @@ class Comparison:
 
     def _verdict(self) -> str:
         first, *others = (one.name for one in self.leaders)
-        end = self.ranking[0].mean(self.metric.name)
-        ends, over = f"{number(end)} ({self.metric.axis})", f"over {len(self.seeds)} seeds"
-        if np.isnan(end):
+        ends, *following = (self._cell(one, self.metric.name) for one in self.ranking[:2])
+        by, over = f"by {self.metric.axis}", f"over {len(self.seeds)} seeds"
+        if self.ranking[0].curve.diverged:
             return "No rule ends with models that are finite."
         if len(self.seeds) == 1:
-            return f"{first} comes first with {ends}, but a single seed cannot carry a verdict."
+            return f"{first} comes first {by}: {ends}. A single seed cannot carry a verdict."
         if others:
             told = (
                 f"{', '.join([first, *others[:-1]])} and {others[-1]} cannot be told apart {over}."
@@ -150,10 +149,9 @@ class Comparison:
                 told += " One of them is no communication, so no rule is shown to help here."
             return told
         if first == "local":
-            return f"No communication is ahead of every rule {over}, with {ends}."
-        following = (_cell(one.values(self.metric.name)) for one in self.ranking[1:2])
+            return f"No communication is ahead of every rule {over} {by}: {ends}."
         second = "".join(f"; the next, {self.ranking[1].name}, has {cell}" for cell in following)
-        return f"{first} is ahead of all others {over}, with {ends}{second}."
+        return f"{first} is ahead of all others {over} {by}: {ends}{second}."
 
     def _by_the_worst_agent(self) -> list[str]:
         worst = METRICS["accuracy_worst"]
@@ -162,7 +160,7 @@ class Comparison:
         first, *others = self._leaders(worst)
         if others or self.leaders == (first,) or len(self.seeds) == 1:
             return []
-        return [f"By the worst agent {first.name} is ahead, with {number(first.mean(worst.name))}."]
+        return [f"By the worst agent {first.name} is ahead: {self._cell(first, worst.name)}."]
 
     @property
     def assumption(self) -> str:
@@ -184,7 +182,7 @@ class Comparison:
     def panel(self) -> Panel:
         """The curves of all rules and the baseline."""
         curves = (*(one.curve for one in self.ranking), self.baseline.curve)
-        return Panel(f"{self.spec.network}, {self.spec.partition}", curves, self.network)
+        return Panel(f"{self.network.name}, {self.spec.partition}", curves, self.network)
 
     def page(self) -> Page:
         """The ranking as a table, what was trained, and what could not be."""
@@ -216,9 +214,9 @@ class Comparison:
         metrics = list(dict.fromkeys([self.metric.name, *told]))
         rows = []
         for one in (self.baseline, *self.ranking):
-            ends = [_cell(one.values(metric)) for metric in metrics]
-            gap = "" if one is self.baseline else f"{self._gap(one):+.4f}".replace("+nan", "–")
-            rows.append((one.name, *ends, gap, number(one.mean("poison_share"))))
+            ends = [self._cell(one, metric) for metric in metrics]
+            gap = "" if one is self.baseline else f"{self._gap(one):+.3f}".replace("+nan", "–")
+            rows.append((one.name, *ends, gap, f"{one.mean('poison_share'):.3f}"))
         heads = [METRICS[metric].column or metric for metric in metrics]
         title = f"Ranked by {self.metric.title}"
         return Table.of(title, ("rule", *heads, "gap", "poison"), rows)
@@ -233,6 +231,14 @@ class Comparison:
         shown = regular[:WEAKEST]
         title = f"The weakest agents with {first.name}, seed {self.seeds[0]}"
         return [agents_table(run, network, shown, title)]
+
+    def _cell(self, one: Standing, metric: str) -> str:
+        """A metric at the end: the mean over the seeds, and how far they spread."""
+        if one.curve.diverged:
+            return "diverged"
+        # More than three digits of an accuracy are beyond what so many test samples can show.
+        digits = 3 if metric.startswith("accuracy") else None
+        return with_spread(one.values(metric).tolist(), digits)
 
     def _gap(self, one: Standing) -> float:
         return one.mean(self.metric.name) - self.baseline.mean(self.metric.name)
@@ -267,7 +273,3 @@ class Comparison:
 
 def _named(rule: Choice) -> dict[str, Any]:
     return {"aggregator": rule.name, "options": dict(rule.options)}
-
-
-def _cell(values: Sequence[float] | NDArray[np.float64]) -> str:
-    return "diverged" if np.isnan(values).any() else with_spread([float(v) for v in values])

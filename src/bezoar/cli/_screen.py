@@ -70,7 +70,7 @@ def print_table(table: Table, wide: bool = False) -> None:
     least = [
         w if is_number else min(w, FOLDED) for w, is_number in zip(widths, numeric, strict=True)
     ]
-    if sum(least) + len(least) > screen.width:
+    if sum(least) + 2 * len(least) > screen.width:
         _print_blocks(heads, rows)
         return
     grid = RichTable(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))

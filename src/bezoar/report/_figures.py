@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Mapping, Sequence
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,9 @@ from bezoar.report._networks import draw_network
 from bezoar.report._page import Curve, Floats, Integers, Panel
 from bezoar.report._style import Look, legend, pictures
 from bezoar.training import METRICS
+
+#: How wide an entry of a legend is, in inches.
+ENTRY = 1.25
 
 
 def axis_of(metric: str) -> str:
@@ -43,7 +47,8 @@ def panels_figure(
             for axes in column:
                 axes.set_ylim(min(lows), max(highs))
             column[-1].set_xlabel("iteration")
-        place = {"loc": "outside lower center", "ncols": len(handles)}
+        rows = ceil(len(handles) * ENTRY / figure.get_figwidth())
+        place = {"loc": "outside lower center", "ncols": ceil(len(handles) / rows)}
         figure.legend(handles.values(), handles.keys(), **place)
         if title:
             figure.suptitle(title, fontsize=10)
