@@ -23,6 +23,7 @@ SYMBOLS = {
     "√": "sqrt",
     "²": "^2",
     "‖": "|",
+    "λ": "lambda",  # which Unicode calls lamda
 }
 
 
