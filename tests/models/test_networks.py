@@ -147,9 +147,14 @@ def test_about_sixteen_channels_share_a_group(width, groups):
         ("resnet18", (784,), {}, r"image_shape: this model needs images .* shape \[784\]"),
         ("cnn", (1, 3, 9), {}, "image_shape: this model needs 4 × 4 pixels, found 3 × 9"),
         ("resnet18", (3, 32, 32), {"norm": "layer"}, "norm: 'layer' is not known; allowed: batch"),
-        ("resnet18", (3, 32, 32), {"width": 0}, "width: expected a whole number from 1, found 0"),
+        (
+            "resnet18",
+            (3, 32, 32),
+            {"width": 0},
+            "width: expected an integer of at least 1, found 0",
+        ),
         ("mlp", (9,), {"width": 1.5}, "width: expected an integer, found 1.5"),
-        ("mlp", (9,), {"depth": -1}, "depth: expected a whole number from 0, found -1"),
+        ("mlp", (9,), {"depth": -1}, "depth: expected an integer of at least 0, found -1"),
         ("mlp", (9,), {"deep": 1}, "model mlp: no option 'deep'; allowed: depth"),
     ],
 )

@@ -133,7 +133,7 @@ def test_problems_that_cannot_be_are_refused(problem, workers, change, message):
 def test_runs_that_cannot_be_are_refused(problem, workers):
     with pytest.raises(BezoarError, match="runs: at least one"):
         problem().engine([], workers)
-    with pytest.raises(BezoarError, match="weight_decay: expected 0 or more, found -1"):
+    with pytest.raises(BezoarError, match="weight_decay: expected a number of at least 0"):
         problem().engine([run_of(weight_decay=-1)], workers)
     with pytest.raises(BezoarError, match=r"scale: expected a number of more than 0\.0, found 0"):
         training.schedule("constant", scale=0)

@@ -207,12 +207,12 @@ def test_costs_to_plan_with(small_mnist):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"batch": 0}, "batch: expected a number of samples from 1, found 0"),
+        ({"batch": 0}, "batch: expected an integer of at least 1, found 0"),
         ({"order": "sorted"}, "order: 'sorted' is not known; allowed: random, consecutive"),
         ({"accumulate": 3}, "accumulate: a batch of 8 cannot be cut into 3 equal parts"),
-        ({"accumulate": 0}, "accumulate: expected a number from 1, found 0"),
-        ({"gradient_samples": -1}, "gradient_samples: expected a number from 1, found -1"),
-        ({"threads": 1.5}, "threads: expected a number from 1, found 1.5"),
+        ({"accumulate": 0}, "accumulate: expected an integer of at least 1, found 0"),
+        ({"gradient_samples": -1}, "gradient_samples: expected an integer of at least 1, found -1"),
+        ({"threads": 1.5}, "threads: expected an integer of at least 1, found 1.5"),
         ({"autocast": "int8"}, "autocast: 'int8' is not known; allowed: "),
         ({"model": lambda: mlp()[:2]}, r"model: expected scores of shape \[2, 10\]"),
         ({"model": nn.Flatten}, "model: expected a module with parameters"),

@@ -125,7 +125,10 @@ def test_the_engine_cannot_tell_the_instances_of_theorem_3_apart(pool, rule, R, 
     found = []
     for instance in (0, 1):
         runs = runs_of([rule], instances.network)
-        task = training.lower_bound_task(instances, instance, runs, pool, start=[0.3, -0.8])
+        curvature = instances.smoothness * np.eye(2)
+        pulls = -instances.gradients(instance, np.zeros((instances.network.agents, 2)))
+        pulls = np.broadcast_to(pulls, (len(runs), *pulls.shape))
+        task = training.QuadraticTask(curvature, pulls, runs, pool, start=[0.3, -0.8])
         metrics = ("gradient_norm", "training_loss")
         [history] = training.Engine(task, iterations=30, metrics=metrics).train()
         lowest = history["training_loss"][0] - task.initial_gap(0)

@@ -79,7 +79,7 @@ def test_batches_are_part_of_the_identity(small_mnist, workers):
     assert len(told) == 4
     with pytest.raises(BezoarError, match="batches: agents cannot be taken in batches with batch"):
         task_of(small_mnist, [run_of()], workers, batches=True, batch=4)
-    with pytest.raises(BezoarError, match="batch: expected a number of samples from 1, found 0"):
+    with pytest.raises(BezoarError, match="batch: expected an integer of at least 1, found 0"):
         task_of(small_mnist, [run_of()], workers, batch=0)
 
 

@@ -16,9 +16,3 @@ def check_image(image_shape: tuple[int, ...], least: int = 1) -> tuple[int, int,
             f"image_shape: this model needs {least} × {least} pixels, found {height} × {width}"
         )
     return channels, height, width
-
-
-def check_count(option: str, found: int, least: int = 1) -> None:
-    """Refuse what is not a whole number of ``least`` or more."""
-    if not isinstance(found, int) or isinstance(found, bool) or found < least:
-        raise BezoarError(f"{option}: expected a whole number from {least}, found {found!r}")

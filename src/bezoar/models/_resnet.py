@@ -3,8 +3,9 @@
 import torch
 from torch import Tensor, nn
 
+from bezoar._checks import whole
 from bezoar._errors import BezoarError
-from bezoar.models._checks import check_count, check_image
+from bezoar.models._checks import check_image
 from bezoar.models._initialise import SeededModule
 
 #: Channels that share statistics in group normalisation (Wu and He, 2018, table 3).
@@ -49,7 +50,7 @@ class ResNet(SeededModule):
     ) -> None:
         super().__init__()
         channels, _, _ = check_image(image_shape)
-        check_count("width", width)
+        whole("width", width, 1)
         self.stem = nn.Conv2d(channels, width, 3, padding=1, bias=False)
         self.stem_norm = _norm(norm, width)
         stages: list[nn.Module] = []

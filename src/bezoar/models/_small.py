@@ -6,7 +6,8 @@ from math import prod
 import torch
 from torch import Tensor, nn
 
-from bezoar.models._checks import check_count, check_image
+from bezoar._checks import whole
+from bezoar.models._checks import check_image
 from bezoar.models._initialise import SeededModule
 
 
@@ -27,8 +28,8 @@ class CNN(SeededModule):
     ) -> None:
         super().__init__()
         channels, height, width_px = check_image(image_shape, least=4)
-        check_count("width", width)
-        check_count("hidden", hidden)
+        whole("width", width, 1)
+        whole("hidden", hidden, 1)
         self.conv1 = nn.Conv2d(channels, width, 5, padding=2)
         self.conv2 = nn.Conv2d(width, 2 * width, 5, padding=2)
         self.hidden = nn.Linear(2 * width * (height // 4) * (width_px // 4), hidden)
@@ -56,8 +57,8 @@ class MLP(SeededModule):
         self, image_shape: tuple[int, ...], classes: int, width: int = 200, depth: int = 2
     ) -> None:
         super().__init__()
-        check_count("width", width)
-        check_count("depth", depth, least=0)
+        whole("width", width, 1)
+        whole("depth", depth, 0)
         sizes = [prod(image_shape), *[width] * depth]
         self.hidden = nn.ModuleList(nn.Linear(before, after) for before, after in pairwise(sizes))
         self.output = nn.Linear(sizes[-1], classes)

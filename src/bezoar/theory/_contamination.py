@@ -56,10 +56,15 @@ class LearningErrorOrder:
 def learning_error_orders(
     rates: Contamination, heterogeneity: float = 1.0
 ) -> tuple[LearningErrorOrder, LearningErrorOrder]:
-    """Table II: the orders of the learning error when ``A = Θ(ξ)``, with the heterogeneity ``ξ``.
+    """Table II: the orders of the learning error when ``A = Θ(ξ)``.
 
-    First the row of the best majority-dominant rule, then that of the weighted mean, which has the
-    smaller order where ``δ < δ_max``.
+    Args:
+        rates: the contamination rates.
+        heterogeneity: ``ξ``.
+
+    Returns:
+        The row of the best majority-dominant rule, and that of the weighted mean. The weighted
+        mean has the smaller order where ``δ < δ_max``.
     """
     square = heterogeneity**2
     majority = rates.delta_max**2 * square if rates.delta_max < 0.5 else inf

@@ -22,7 +22,7 @@ from bezoar.training._optimizers import (
     Optimizer,
     PlainStep,
 )
-from bezoar.training._quadratic import QuadraticTask, lower_bound_task, random_quadratics
+from bezoar.training._quadratic import QuadraticTask, random_quadratics
 from bezoar.training._run import Run, State
 from bezoar.training._schedules import (
     SCHEDULES,
@@ -71,7 +71,6 @@ __all__ = [
     "check_length",
     "check_listening",
     "check_runs",
-    "lower_bound_task",
     "operations",
     "optimizer",
     "product_speed",

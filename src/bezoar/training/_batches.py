@@ -5,7 +5,7 @@ from typing import Literal
 import numpy as np
 
 from bezoar._arrays import Ints
-from bezoar._errors import BezoarError
+from bezoar._checks import whole
 from bezoar._options import choose
 from bezoar._seeds import Purpose, generator
 
@@ -28,9 +28,7 @@ class Batches:
     """
 
     def __init__(self, sizes: Ints, batch: int, order: Order = "random") -> None:
-        if isinstance(batch, bool) or not isinstance(batch, int) or batch < 1:
-            raise BezoarError(f"batch: expected a number of samples from 1, found {batch!r}")
-        self.batch, self.order = batch, order
+        self.batch, self.order = whole("batch", batch, 1), order
         self._sizes = sizes.tolist()
         self._pass = choose(
             "order", order, {"random": self._shuffled, "consecutive": self._as_held}

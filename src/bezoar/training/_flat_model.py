@@ -47,7 +47,8 @@ class FlatModel:
                     "so that training could not be repeated; allowed: modules without it"
                 )
         self.module = module
-        self._initial = {name: b.detach().clone() for name, b in module.named_buffers()}
+        #: The buffers as the module was made with them, by name.
+        self.initial_buffers = {name: b.detach().clone() for name, b in module.named_buffers()}
         named = dict(module.named_parameters())
         if not named:
             raise BezoarError("model: expected a module with parameters, found one without")
@@ -57,10 +58,9 @@ class FlatModel:
             [first] = [name for name, each in named.items() if each is weight]
             named = {first: named.pop(first), **named}
             self.output_layer = OutputLayer(*weight.shape)
-        self._names = list(named)
-        self._shapes = [tuple(each.shape) for each in named.values()]
+        #: The shape of every parameter, by name, in the order of a vector.
+        self.shapes = {name: tuple(each.shape) for name, each in named.items()}
         self._sizes = [each.numel() for each in named.values()]
-        self.size = sum(self._sizes)
         self._collect()
         flat = torch.cat([each.detach().flatten() for each in self._parameters])
         self.start = self.in_memory(flat)
@@ -69,22 +69,12 @@ class FlatModel:
     def _collect(self) -> None:
         """Note where the module has its parameters and buffers."""
         named = dict(self.module.named_parameters())
-        self._parameters = [named[name] for name in self._names]
+        self._parameters = [named[name] for name in self.shapes]
         self._buffers = [
             _BufferPlace(name, self.module.get_submodule(owner), key)
-            for name in self._initial
+            for name in self.initial_buffers
             for owner, _, key in [name.rpartition(".")]
         ]
-
-    @property
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        """The shape of every parameter, by name, in the order of a vector."""
-        return dict(zip(self._names, self._shapes, strict=True))
-
-    @property
-    def initial_buffers(self) -> Mapping[str, Tensor]:
-        """The buffers as the module was made with them, by name."""
-        return self._initial
 
     def copy(self) -> "FlatModel":
         """Another one, to be used by another thread."""
@@ -115,8 +105,8 @@ class FlatModel:
         """``[..., D]`` vectors in the module's own order as they lie in memory."""
         models = torch.empty_like(vectors)
         parts = vectors.split(self._sizes, -1)
-        for view, part, shape in zip(self._views(models), parts, self._shapes, strict=True):
-            view.copy_(part.reshape(*part.shape[:-1], *shape))
+        for view, part in zip(self._views(models), parts, strict=True):
+            view.copy_(part.reshape(view.shape))
         return models
 
     def vectors(self, models: Tensor) -> Tensor:
@@ -127,7 +117,7 @@ class FlatModel:
     def _views(self, models: Tensor) -> list[Tensor]:
         """``[..., *shape]`` each parameter of models ``[..., D]``."""
         parts = models.split(self._sizes, -1)
-        return [_view(part, shape) for part, shape in zip(parts, self._shapes, strict=True)]
+        return [_view(part, shape) for part, shape in zip(parts, self.shapes.values(), strict=True)]
 
     def keep_buffers(self, buffers: Mapping[str, Tensor]) -> None:
         """Write to ``buffers`` what a module put in their place instead of changing them."""
@@ -150,7 +140,7 @@ class FlatModel:
             own.grad = None
             own.data = own.data.new_empty(0)
         for place in self._buffers:
-            place.owner._buffers[place.key] = self._initial[place.name]
+            place.owner._buffers[place.key] = self.initial_buffers[place.name]
 
 
 class Lender:

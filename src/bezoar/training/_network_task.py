@@ -10,13 +10,15 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from bezoar._arrays import Ints
+from bezoar._checks import whole
 from bezoar._errors import BezoarError
 from bezoar._options import choose
 from bezoar._seeds import Purpose, generator
 from bezoar.data import Dataset, Partition
 from bezoar.models import ModelFactory, make, pool_buffers, set_weights
 from bezoar.training._agent_samples import AgentSamples, Labels
-from bezoar.training._batches import Batches, Ints, Order
+from bezoar.training._batches import Batches, Order
 from bezoar.training._flat_model import BUFFERS, FlatModel, Lender
 from bezoar.training._network_cost import network_cost
 from bezoar.training._run import Run, State
@@ -113,11 +115,10 @@ class NetworkTask(DatasetTask):
         shape = list(self.dataset.train.shape)
         if self.augment and len(shape) != 4:
             raise BezoarError(f"augment: needs images [n, channels, height, width], found {shape}")
-        for field in ("accumulate", "gradient_samples", "threads"):
-            found = getattr(self, field)
-            is_count = isinstance(found, int) and not isinstance(found, bool) and found > 0
-            if not is_count and (found is not None or field == "accumulate"):
-                raise BezoarError(f"{field}: expected a number from 1, found {found!r}")
+        whole("accumulate", self.accumulate, 1)
+        for field in ("gradient_samples", "threads"):
+            if getattr(self, field) is not None:
+                whole(field, getattr(self, field), 1)
         if self.batches.batch % self.accumulate:
             raise BezoarError(
                 f"accumulate: a batch of {self.batches.batch} cannot be cut into "

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -17,9 +16,6 @@ from bezoar._seeds import Purpose, generator
 from bezoar.training._run import Run, State
 from bezoar.training._task import Task
 from bezoar.training._workers import Workers
-
-if TYPE_CHECKING:
-    from bezoar.theory import LowerBound
 
 
 class QuadraticTask(Task):
@@ -186,23 +182,6 @@ def random_quadratics(
 def _draw(rng: np.random.Generator, size: int) -> tuple[Floats, Floats]:
     """A random orthogonal basis ``[size, size]`` and noise ``[size]``."""
     return np.linalg.qr(rng.standard_normal((size, size)))[0], rng.standard_normal(size)
-
-
-def lower_bound_task(
-    instances: LowerBound,
-    instance: int,
-    runs: Sequence[Run],
-    workers: Workers,
-    start: ArrayLike | None = None,
-) -> QuadraticTask:
-    """An instance, 0 or 1, of Theorem 3, as :func:`bezoar.theory.lower_bound_instances` has them.
-
-    Costs are ``s[x]_t + (L/2)‖x‖²`` on ``R²`` with ``t`` the agent's label, for runs on
-    ``instances.network``. The other arguments are those of :class:`QuadraticTask`.
-    """
-    slopes = instances.gradients(instance, np.zeros((instances.network.agents, 2)))
-    pulls = np.broadcast_to(-slopes, (len(runs), *slopes.shape))
-    return QuadraticTask(instances.smoothness * np.eye(2), pulls, runs, workers, start=start)
 
 
 def _finite(field: str, found: ArrayLike) -> Floats:

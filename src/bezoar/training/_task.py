@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from bezoar._checks import non_negative
 from bezoar._errors import BezoarError
 from bezoar._options import choose
 from bezoar.aggregators import OutputLayer
@@ -154,9 +155,8 @@ def check_runs(runs: Sequence[Run]) -> None:
     for run in runs:
         for network in run.network.turns:
             run.aggregator.check(network)
-        decay = run.weight_decay
-        if isinstance(decay, bool) or not isinstance(decay, int | float) or not 0 <= decay < inf:
-            raise BezoarError(f"weight_decay: expected 0 or more, found {decay!r}")
+        if non_negative("weight_decay", run.weight_decay) == inf:
+            raise BezoarError("weight_decay: expected a finite number, found inf")
 
 
 class DatasetTask(Task):

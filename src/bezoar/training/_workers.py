@@ -4,8 +4,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
-from types import TracebackType
+from contextlib import AbstractContextManager, contextmanager
 from typing import TypeVar
 
 import torch
@@ -84,14 +83,12 @@ class Workers:
         with _torch_at(threads):
             return [work(item) for item in items]
 
-    @contextmanager
-    def alone(self) -> Iterator[None]:
+    def alone(self) -> AbstractContextManager[None]:
         """Torch at one thread in the calling thread too, for small operations between the pieces.
 
         They gain nothing from more threads, and must not depend on their number either.
         """
-        with _torch_at(1):
-            yield
+        return _torch_at(1)
 
     def close(self) -> None:
         """End the threads."""
@@ -100,10 +97,5 @@ class Workers:
     def __enter__(self) -> "Workers":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
