@@ -43,7 +43,7 @@ def duration(seconds: float) -> str:
     return f"{seconds / 3600:.0f} h" if seconds < 48 * 3600 else f"{seconds / 86400:.0f} days"
 
 
-def listed(numbers: Sequence[int], most: int = 8) -> str:
+def listed(numbers: Sequence[int | str], most: int = 8) -> str:
     """``3, 5``; the first of them if there are many, ``nobody`` if there are none."""
     if len(numbers) <= most:
         return ", ".join(map(str, numbers)) or "nobody"

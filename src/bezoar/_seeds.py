@@ -20,6 +20,7 @@ class Purpose(IntEnum):
     GRADIENT_SAMPLES = 7
     MODEL = 10
     SAMPLES = 11
+    PLACEMENT = 12
 
 
 def generator(

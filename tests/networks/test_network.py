@@ -91,21 +91,29 @@ def looped():
     return graph
 
 
+def weighted(*weights):
+    graph = nx.path_graph(len(weights) + 1)
+    nx.set_edge_attributes(graph, dict(zip(graph.edges, weights, strict=True)), "weight")
+    return graph
+
+
 @pytest.mark.parametrize(
     ("graph", "told"),
     [
         (nx.Graph(), "graph: it has no agents"),
         (nx.empty_graph(2), "graph: it falls into 2 unconnected pieces"),
-        (nx.disjoint_union(nx.path_graph(2), nx.path_graph(3)), "2 unconnected pieces"),
-        (nx.path_graph([1, 2, 3]), "labelled 0 … 2, found 3"),
-        (nx.path_graph([0, 1, 3]), "labelled 0 … 2, found 3"),
-        (nx.path_graph([-1, 0, 1]), "labelled 0 … 2, found -1"),
-        (nx.path_graph(["a", "b"]), "labelled 0 … 1, found '"),
-        (nx.path_graph([0.0, 1.0]), r"labelled 0 … 1, found [01]\.0"),
-        (nx.path_graph([False, True]), "labelled 0 … 1, found (False|True)"),
-        (looped(), "graph: agent 1 is linked to itself"),
-        (nx.path_graph(3, create_using=nx.DiGraph), "undirected networkx Graph, found DiGraph"),
-        (nx.path_graph(3, create_using=nx.MultiGraph), "found MultiGraph"),
+        (nx.Graph(["xy", "ab", "bc"]), r"2 unconnected pieces: \(a, b, c\) and \(x, y\)"),
+        (nx.empty_graph(200), "200 unconnected pieces: .*96 more"),
+        (nx.path_graph(["a", "b ", "b"]), "graph: 2 agents are called 'b'"),
+        (nx.path_graph([1, "1"]), "graph: 2 agents are called '1'"),
+        (nx.path_graph(["a", " "]), "a readable name for every agent, found ''"),
+        (nx.path_graph(["a", "\x1b[31mb"]), r"a readable name for every agent, found '\\x1b"),
+        (looped(), r"it has 1 link of an agent to itself \(1\)"),
+        (nx.path_graph(3, create_using=nx.DiGraph), r"2 one-way links \(0 → 1\)"),
+        (nx.MultiGraph([("a", "b"), ("b", "a")]), r"1 repeated link \(a – b\).*symmetric=true"),
+        (weighted(0.5, 2), r"weights from 0\.5 to 2 \(1 – 2\)"),
+        (weighted(1, "heavy"), "a number as the weight of 1 – 2, found 'heavy'"),
+        (weighted(1, float("nan")), "a finite number as the weight of 1 – 2, found nan"),
         ([(0, 1)], "undirected networkx Graph, found list"),
         (None, "found NoneType"),
     ],
@@ -120,13 +128,13 @@ def test_refused_graphs(graph, told):
     [
         ([3], "poisoned: agent 3 is not in the network; allowed: 0 … 2"),
         ([-1], "poisoned: agent -1"),
-        ([1.0], r"poisoned: agents are integers, found 1\.0"),
-        (["1"], "poisoned: agents are integers, found '1'"),
-        ([True], "poisoned: agents are integers, found True"),
-        ([None], "poisoned: agents are integers, found None"),
+        ([1.0], r"poisoned: agents are integers or names, found 1\.0"),
+        (["3"], "poisoned: agent 3 is not in the network; allowed: 0 … 2"),
+        ([True], "poisoned: agents are integers or names, found True"),
+        ([None], "poisoned: agents are integers or names, found None"),
+        ([[1]], "poisoned: agents are integers or names, found \\[1\\]"),
         ("1", "poisoned: .*found '1'"),
         (1, "poisoned: expected a collection of agents .*found 1"),
-        (None, "poisoned: expected a collection"),
         ([0, 1, 2], "poisoned: all 3 agents are poisoned; one must remain regular"),
     ],
 )
@@ -142,3 +150,90 @@ def test_neighbours_of_nobody_are_refused(agent):
         network.neighbours(agent)
     with pytest.raises(BezoarError, match=f"agent: {agent}"):
         network.closed_neighbourhood(agent)
+
+
+def test_agents_keep_their_names_in_the_graphs_order():
+    network = Network(nx.path_graph(["c", "a", "b"]), poisoned=["a"])
+    assert network.names == ("c", "a", "b")
+    assert network.edges == ((0, 1), (1, 2))
+    assert network.poisoned == (1,)
+    assert network.named([2, 0]) == ["b", "c"]
+    assert repr(network) == "Network(name='custom', agents=3, edges=2, poisoned=[a])"
+    assert network.with_poisoned(["b"]).poisoned == network.with_poisoned([2]).poisoned == (2,)
+    assert network.with_poisoned(["b"]).names == network.names
+    with pytest.raises(BezoarError, match=r"poisoned: agent d is not in .*; allowed: c, a, b"):
+        network.with_poisoned(["d"])
+
+
+def test_nodes_counted_from_one_are_called_so():
+    network = Network(nx.path_graph([1, 2, 3]), poisoned=[1])
+    assert network.names == ("1", "2", "3")
+    assert network.poisoned == (0,)
+    assert network.with_poisoned(["1"]).poisoned == (0,)  # a name
+    assert network.with_poisoned([1]).poisoned == (1,)  # a number
+
+
+def test_names_and_places_are_no_part_of_the_value():
+    plain, named = Network(nx.path_graph(3), [1]), Network(nx.path_graph(["x", "y", "z"]), ["y"])
+    assert plain == named
+    assert plain.names == ("0", "1", "2")
+
+
+@pytest.mark.parametrize("yes", [True, 1, 1.0, "1", "true", "True", " YES ", np.True_])
+@pytest.mark.parametrize("no", [False, 0, "0", "no", "false", None, ""])
+def test_marks_count_unless_agents_are_given(yes, no):
+    graph = nx.path_graph(3)
+    graph.nodes[2]["poisoned"] = yes
+    graph.nodes[0]["poisoned"] = no
+    assert Network(graph).poisoned == (2,)
+    assert Network(graph, [0]).poisoned == (0,)
+    assert Network(graph, ()).poisoned == ()
+
+
+def test_attributes_that_look_like_a_mark_are_refused():
+    for key in ("poisend", "is_poisoned", "posioned", "poison"):
+        graph = nx.path_graph(3)
+        graph.nodes[2][key] = True
+        with pytest.raises(BezoarError, match=f"{key}'; did you mean 'poisoned'"):
+            Network(graph)
+    graph = nx.path_graph(3)
+    nx.set_node_attributes(graph, {0: {"position": 1, "person": "x", "club": 2}})
+    assert Network(graph).poisoned == ()
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [("x", "y"), ("lon", "lat"), ("Longitude", "Latitude"), "pos", "viz", "graphics"],
+)
+def test_coordinates(keys):
+    graph, places = nx.path_graph(["a", "b", "c"]), [(0.0, 1.0), (2.0, 3.0), (5.0, -1.0)]
+    for node, (across, up) in zip(graph, places, strict=True):
+        if keys == "pos":
+            graph.nodes[node]["pos"] = np.array([across, up])
+        elif keys == "viz":
+            graph.nodes[node]["viz"] = {"position": {"x": across, "y": up, "z": 0.0}}
+        elif keys == "graphics":
+            graph.nodes[node]["graphics"] = {"x": across, "y": up}
+        else:
+            graph.nodes[node].update({keys[0]: str(across), keys[1]: up})
+    assert Network(graph).positions.tolist() == [list(place) for place in places]
+    assert Network(graph).with_poisoned([1]).positions is not None
+    graph.add_edge("c", "nowhere")
+    assert Network(graph).positions is None
+
+
+def test_what_is_symmetric_is_taken_as_it_is():
+    both = nx.path_graph(3).to_directed()
+    assert Network(both).edges == ((0, 1), (1, 2))
+    assert Network(weighted(0.5, 0.5)).note == ""
+    assert Network(nx.MultiGraph([(0, 1), (1, 2)])).note == ""
+
+
+def test_what_is_not_symmetric_is_taken_with_a_note():
+    graph = nx.MultiDiGraph([(0, 1), (0, 1), (1, 1), (2, 1)])
+    graph.add_edge(1, 0, weight=3)
+    network = Network(graph, symmetric=True)
+    assert network.edges == ((0, 1), (1, 2))
+    for told in ("1 one-way link (2 → 1)", "1 repeated link (0 – 1)", "itself (1)", "from 1 to 3"):
+        assert told in network.note
+    assert network.note in network.with_poisoned([0], "more").note

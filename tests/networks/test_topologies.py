@@ -187,3 +187,23 @@ def test_create_by_name():
         networks.create("fan", agent=6)
     with pytest.raises(BezoarError, match="from_file: the option 'path' must be given"):
         networks.create("from_file")
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "told"),
+    [
+        ("ring", {"agents": 10**12}, "it would have 1,000,000,000,000 agents; allowed: at most"),
+        ("line", {"agents": 10**12}, "agents; allowed: at most 1,000,000"),
+        ("star", {"agents": 10**12}, "agents; allowed: at most 1,000,000"),
+        ("complete", {"agents": 100_000}, "100,000 agents would have 4,999,950,000 links; allowed"),
+        ("two_castle", {"agents": 100_000}, "4,999,900,000 links; allowed: at most 2,000,000"),
+        ("fan", {"agents": 100_000, "poisoned": 500}, "links; allowed: at most 2,000,000"),
+        ("lower_bound", {"regular": 100_000}, "links; allowed: at most 2,000,000"),
+        ("torus", {"rows": 10**6, "columns": 10**6}, "agents; allowed: at most 1,000,000"),
+        ("erdos_renyi", {"agents": 100_000}, "2,499,975,000 links; allowed"),
+        ("random_regular", {"agents": 900_000, "degree": 100}, "45,000,000 links; allowed"),
+    ],
+)
+def test_networks_that_are_too_large_are_refused_at_once(name, options, told):
+    with pytest.raises(BezoarError, match=told):
+        networks.create(name, **options)

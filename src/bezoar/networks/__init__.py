@@ -8,16 +8,19 @@ from collections.abc import Callable
 from typing import Any
 
 from bezoar import _options
-from bezoar.networks._files import from_file
+from bezoar.networks._files import READERS, from_edges, from_file
 from bezoar.networks._mixing import MIXINGS, Mixing
-from bezoar.networks._network import Network
+from bezoar.networks._network import Network, as_network
 from bezoar.networks._over_time import NetworkOverTime
+from bezoar.networks._placement import PLACEMENTS, Placement, place, worst_agent
 from bezoar.networks._topologies import (
+    Poisoned,
     complete,
     erdos_renyi,
     fan,
     line,
     lower_bound,
+    poison,
     random_regular,
     ring,
     star,
@@ -40,10 +43,27 @@ NETWORKS: dict[str, Callable[..., Network]] = {
         erdos_renyi,
         random_regular,
         from_file,
+        from_edges,
     )
 }
 
-__all__ = ["MIXINGS", "NETWORKS", "Mixing", "Network", "NetworkOverTime", "create", *NETWORKS]
+__all__ = [
+    "MIXINGS",
+    "NETWORKS",
+    "PLACEMENTS",
+    "READERS",
+    "Mixing",
+    "Network",
+    "NetworkOverTime",
+    "Placement",
+    "Poisoned",
+    "as_network",
+    "create",
+    "place",
+    "poison",
+    "worst_agent",
+    *NETWORKS,
+]
 
 
 def create(name: str, **options: Any) -> Network:

@@ -1,88 +1,98 @@
-"""Networks from files: GraphML, edge lists, adjacency JSON."""
+"""Networks from files, in the formats people have them in, and from lists of links."""
 
-import json
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import networkx as nx
 
 from bezoar._errors import BezoarError
 from bezoar._options import choose
+from bezoar.networks import _topologies
+from bezoar.networks._edge_lists import read_edge_list
+from bezoar.networks._gml import read_gml
+from bezoar.networks._json import read_json
 from bezoar.networks._network import Network
+from bezoar.networks._topologies import MOST_LINKS, Poisoned, poison
+from bezoar.networks._xml import read_gexf, read_graphml
 
-#: A graph, and the agents that the file says are poisoned.
-Read = tuple[nx.Graph, list[int]]
+#: The largest file that is read.
+MOST_BYTES = 200_000_000
+
+#: What reads each kind of file: from its content to a graph whose nodes are the agents' names.
+READERS: dict[str, Callable[[bytes], nx.Graph]] = {
+    ".graphml": read_graphml,
+    ".gexf": read_gexf,
+    ".gml": read_gml,
+    ".json": read_json,
+    **dict.fromkeys((".csv", ".tsv", ".edges", ".edgelist", ".txt"), read_edge_list),
+}
 
 
-def from_file(path: Path, poisoned: Sequence[int] | Set[int] | None = None) -> Network:
-    """Read a network; the format follows from the ending.
+def from_file(path: Path, poisoned: Poisoned | None = None, symmetric: bool = False) -> Network:
+    """A network in a file: GraphML, GEXF, GML, JSON, or a list of links.
 
-    - ``.graphml``: GraphML; agents with a true attribute ``poisoned`` are poisoned.
-    - ``.edges``, ``.edgelist``, ``.txt``, ``.csv``: one edge a line, two agents separated by
-      blanks or a comma; ``#`` starts a comment.
-    - ``.json``: ``{"neighbours": [[1, 2], [0], …], "poisoned": [2]}``, a list with each agent's
-      neighbours (``poisoned`` may be left out), or networkx's ``adjacency_data``.
+    Nodes keep their names, and their coordinates for drawings. Nodes with the attribute
+    ``poisoned`` (true, 1, yes) are poisoned. The format follows from the ending:
+
+    - ``.graphml``, ``.gexf``, ``.gml``: as networkx, Gephi, yEd and igraph write them.
+    - ``.csv``, ``.tsv``, ``.edges``, ``.edgelist``, ``.txt``: one link a line, two names separated
+      by commas, semicolons, tabs or blanks. A header with columns such as source and target may
+      come first; ``#`` starts a comment.
+    - ``.json``: networkx's node-link or adjacency data; the neighbours of each agent,
+      ``{"a": ["b", "c"], …}`` or ``{"neighbours": [[1, 2], [0], …]}``; or ``{"edges": [["a", "b"],
+      …]}``. The key ``poisoned`` may list poisoned agents.
 
     Args:
         path: the file.
-        poisoned: the poisoned agents; given, it replaces what the file says.
+        poisoned: the names of poisoned agents, or their number ``n``, which means the last ``n``;
+            given, it replaces what the file says.
+        symmetric: take one-way links, repeated links, self-loops and weights as plain links, with
+            a note.
     """
     path = Path(path)
-    read = choose("network file ending", path.suffix.lower(), _READERS)
+    read = choose("network file ending", path.suffix.lower(), READERS)
     try:
-        graph, marked = read(path)
-        return Network(graph, marked if poisoned is None else poisoned, name=path.stem)
+        size = path.stat().st_size
+        if size > MOST_BYTES:
+            raise BezoarError(f"it has {size:,} bytes; allowed: at most {MOST_BYTES:,}")
+        graph = read(path.read_bytes())
+        # Drawings go by names of topologies, so a file called fan.csv is not called fan.
+        name = path.name if path.stem in vars(_topologies) else path.stem
+        return _network(name, graph, poisoned, symmetric)
     except BezoarError as error:
         raise BezoarError(f"network file: {path}: {error}") from None
     except OSError as error:
         raise BezoarError(f"network file: cannot read {path}: {error.strerror}") from error
-    except Exception as error:  # each parser fails in ways of its own
+    except (Exception, RecursionError) as error:  # each parser fails in ways of its own
         raise BezoarError(
             f"network file: {path} is not a valid {path.suffix} file: {error}"
         ) from error
 
 
-def _marked(graph: nx.Graph) -> Read:
-    """A graph whose poisoned agents have a true attribute ``poisoned``, without directions."""
-    graph = nx.Graph(graph)
-    return graph, [agent for agent, marked in graph.nodes(data="poisoned") if marked is True]
+def from_edges(
+    edges: Sequence[tuple[int | str, int | str]],
+    poisoned: Poisoned | None = None,
+    symmetric: bool = False,
+) -> Network:
+    """A network of links that are written out: ``{edges = [["a", "b"], …]}`` in a spec.
+
+    Args:
+        edges: the two ends of every link: names, or numbers.
+        poisoned: as for :func:`from_file`.
+        symmetric: as for :func:`from_file`.
+    """
+    graph = nx.MultiGraph()
+    for edge in edges:
+        if len(edge) != 2:
+            raise BezoarError(f"edges: expected pairs of agents, found {list(edge)!r}")
+        graph.add_edge(*map(str, edge))
+    return _network("from_edges", graph, poisoned, symmetric)
 
 
-def _read_graphml(path: Path) -> Read:
-    graph = nx.read_graphml(path)
-    return _marked(nx.relabel_nodes(graph, {label: _agent(label) for label in graph}))
-
-
-def _read_edges(path: Path) -> Read:
-    graph = nx.Graph()
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-        fields = line.partition("#")[0].replace(",", " ").split()
-        if len(fields) == 2:
-            graph.add_edge(*map(_agent, fields))
-        elif fields:
-            raise BezoarError(f"line {number}: expected two agents, found {line.strip()!r}")
-    return graph, []
-
-
-def _read_json(path: Path) -> Read:
-    document: Any = json.loads(path.read_text(encoding="utf-8"))
-    if not isinstance(document, dict) or not ({"neighbours", "adjacency"} & set(document)):
-        raise BezoarError("it needs the key 'neighbours' or 'adjacency'")
-    if "adjacency" in document:
-        return _marked(nx.adjacency_graph(document))
-    graph = nx.Graph(dict(enumerate(document["neighbours"])))
-    return graph, document.get("poisoned", [])
-
-
-def _agent(label: str) -> int | str:
-    """``"3"`` and GraphML's ``"n3"`` as 3; anything else unchanged, for the network to refuse."""
-    digits = label.removeprefix("n")
-    return int(digits) if digits.isdecimal() else label
-
-
-_READERS: dict[str, Callable[[Path], Read]] = {
-    ".graphml": _read_graphml,
-    **dict.fromkeys((".edges", ".edgelist", ".txt", ".csv"), _read_edges),
-    ".json": _read_json,
-}
+def _network(name: str, graph: nx.Graph, poisoned: Poisoned | None, symmetric: bool) -> Network:
+    if graph.number_of_edges() > MOST_LINKS:
+        raise BezoarError(
+            f"it has {graph.number_of_edges():,} links; allowed: at most {MOST_LINKS:,}"
+        )
+    network = Network(graph, name=name, symmetric=symmetric)
+    return network if poisoned is None else poison(network, poisoned)

@@ -1,7 +1,7 @@
 """A network of agents: who is linked to whom, and who is poisoned."""
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -9,9 +9,10 @@ import networkx as nx
 import numpy as np
 from scipy import sparse
 
-from bezoar._arrays import Bools, Ints
+from bezoar._arrays import Bools, Floats, Ints
 from bezoar._errors import BezoarError
 from bezoar._options import choose
+from bezoar.networks._graphs import agent_names, coordinates, links, marked, numbers_of, parts_told
 from bezoar.networks._mixing import MIXINGS
 
 
@@ -19,27 +20,79 @@ class Network:
     """A connected, undirected graph of agents ``0 … W-1``, some of them poisoned.
 
     Args:
-        graph: a connected networkx graph with the nodes ``0 … W-1`` and no self-loops. Every
-            agent hears itself anyway: closed neighbourhoods contain the agent.
-        poisoned: the agents whose labels are corrupted; at least one agent must remain regular.
+        graph: a connected networkx graph. Nodes ``0 … W-1`` have these numbers; other nodes are
+            numbered in the graph's order and keep their names. Every agent hears itself anyway, so
+            self-loops are left out. Coordinates (``pos``, ``x`` and ``y``, ``lon`` and ``lat``)
+            are where agents are drawn.
+        poisoned: the nodes whose labels are corrupted; at least one agent must remain regular. By
+            default those with a true attribute ``poisoned``.
         name: what the network is called in tables and legends; it also picks the drawing.
+        symmetric: whether to take graphs that have one-way links, repeated links, self-loops or
+            weights, without them. ``note`` then says so; by default they are refused.
+        note: what a reader of results must know about the network.
+
+    Attributes:
+        adjacency: ``[W, W]`` one where two agents are linked.
+        poisoned: the numbers of the poisoned agents, ascending.
+        positions: ``[W, 2]`` where agents are, or ``None``.
 
     A network does not change after it is made: it keeps no reference to ``graph``. It is a value:
-    networks with equal graphs and equal poisoned agents are equal, whatever they are called.
+    networks with equal graphs and equal poisoned agents are equal, whatever they, their agents and
+    their places are called.
     """
 
-    def __init__(
-        self, graph: nx.Graph, poisoned: Iterable[int] = (), *, name: str = "custom"
-    ) -> None:
-        self.adjacency, self.name = _adjacency(graph), name
-        self.poisoned = _check_poisoned(poisoned, self.agents)
+    positions: Floats | None
 
-    def with_poisoned(self, poisoned: Iterable[int]) -> "Network":
-        """The same graph with other agents poisoned."""
+    def __init__(
+        self,
+        graph: nx.Graph,
+        poisoned: Iterable[Any] | None = None,
+        *,
+        name: str = "custom",
+        symmetric: bool = False,
+        note: str = "",
+    ) -> None:
+        names = agent_names(graph)
+        ends, left_out = links(graph, names, symmetric)
+        self.name, self.note = name, "; ".join(filter(None, (note, left_out)))
+        self._names = tuple(names.values()) if _are_own(names.values()) else None
+        self.positions = coordinates(graph, names)
+        self.adjacency = _adjacency(ends, list(names.values()))
+        given = marked(graph) if poisoned is None else poisoned
+        self.poisoned = self._numbers(given, list(names))
+
+    def with_poisoned(self, poisoned: Iterable[int | str], note: str = "") -> "Network":
+        """The same graph with other agents poisoned, given by their numbers or names.
+
+        The ``note`` is added to the network's own.
+        """
         other = object.__new__(Network)
-        other.adjacency, other.name = self.adjacency, self.name
-        other.poisoned = _check_poisoned(poisoned, self.agents)
+        other.adjacency, other.name, other._names = self.adjacency, self.name, self._names
+        other.positions, other.note = self.positions, "; ".join(filter(None, (self.note, note)))
+        other.poisoned = other._numbers(poisoned)
         return other
+
+    def _numbers(self, given: Iterable[Any], nodes: Iterable[Any] = ()) -> tuple[int, ...]:
+        """Agents by their numbers, each once, ascending; some must remain."""
+        if not isinstance(given, Iterable) or isinstance(given, str):
+            raise BezoarError(
+                f"poisoned: expected a collection of agents such as {{3}}, found {given!r}"
+            )
+        unique = tuple(sorted(set(numbers_of(given, self.names, nodes))))
+        if len(unique) == self.agents:
+            raise BezoarError(
+                f"poisoned: all {self.agents} agents are poisoned; one must remain regular"
+            )
+        return unique
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """``[W]`` what each agent is called; by default its number."""
+        return self._names or tuple(map(str, range(self.agents)))
+
+    def named(self, agents: Iterable[int]) -> list[str]:
+        """The names of some agents."""
+        return [self.names[agent] for agent in agents]
 
     @property
     def agents(self) -> int:
@@ -117,7 +170,7 @@ class Network:
 
     @cached_property
     def graph(self) -> nx.Graph:
-        """The network as a networkx graph; nodes carry the attribute ``poisoned``."""
+        """The network as a networkx graph of numbers; nodes carry the attribute ``poisoned``."""
         graph = nx.Graph()
         marks = enumerate(self.poisoned_mask.tolist())
         graph.add_nodes_from((agent, {"poisoned": poisoned}) for agent, poisoned in marks)
@@ -128,7 +181,7 @@ class Network:
     def regular_is_connected(self) -> bool:
         """Whether the regular agents are connected among themselves."""
         regular = np.asarray(self.regular)
-        return _components(self.adjacency[regular][:, regular]) == 1
+        return _components(self.adjacency[regular][:, regular])[0] == 1
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Network) and self.fingerprint == other.fingerprint
@@ -137,63 +190,41 @@ class Network:
         return hash(self.fingerprint)
 
     def __repr__(self) -> str:
-        poisoned = str(list(self.poisoned))
-        if len(self.poisoned) > 8:
-            poisoned = f"[{str(self.poisoned[:6])[1:-1]}, … {len(self.poisoned)} in all]"
+        who = self.named(self.poisoned)
+        poisoned = f"[{', '.join(who[: 8 if len(who) <= 8 else 6])}]"
+        if len(who) > 8:
+            poisoned = f"{poisoned[:-1]}, … {len(who)} in all]"
         numbers = f"agents={self.agents}, edges={self.adjacency.nnz // 2}"
         return f"Network(name={self.name!r}, {numbers}, poisoned={poisoned})"
 
 
-def _components(adjacency: sparse.csr_array) -> int:
-    return int(sparse.csgraph.connected_components(adjacency, directed=False)[0])
+def as_network(found: Any) -> Any:
+    """A networkx graph as a network; anything else as it is."""
+    return Network(found) if isinstance(found, nx.Graph) else found
 
 
-def _adjacency(graph: nx.Graph) -> sparse.csr_array:
-    if not isinstance(graph, nx.Graph) or graph.is_directed() or graph.is_multigraph():
-        raise BezoarError(
-            f"graph: expected an undirected networkx Graph, found {type(graph).__name__}"
-        )
-    agents = graph.number_of_nodes()
-    if agents == 0:
-        raise BezoarError("graph: it has no agents; at least one is needed")
-    for label in graph:
-        if not _is_integer(label) or not 0 <= label < agents:
-            raise BezoarError(
-                f"graph: agents must be labelled 0 … {agents - 1}, found {label!r}; "
-                "networkx.convert_node_labels_to_integers renames them"
-            )
-    for agent in nx.nodes_with_selfloops(graph):
-        raise BezoarError(
-            f"graph: agent {agent} is linked to itself; leave self-loops out, "
-            "every agent hears itself anyway"
-        )
-    adjacency = nx.to_scipy_sparse_array(graph, range(agents), dtype=np.int64, weight=None)
+def _are_own(names: Iterable[str]) -> bool:
+    """Whether some agent is not called by its number."""
+    return any(name != str(number) for number, name in enumerate(names))
+
+
+def _components(adjacency: sparse.csr_array) -> tuple[int, Ints]:
+    """How many pieces a graph falls into, and the piece of each agent."""
+    pieces, piece = sparse.csgraph.connected_components(adjacency, directed=False)
+    return int(pieces), piece
+
+
+def _adjacency(ends: Ints, names: Sequence[str]) -> sparse.csr_array:
+    agents, both = len(names), np.concatenate([ends, ends[::-1]], axis=1)
+    ones = np.ones(both.shape[1], dtype=np.int64)
+    adjacency = sparse.csr_array((ones, (both[0], both[1])), (agents, agents))
     adjacency.sort_indices()
-    if (pieces := _components(adjacency)) > 1:
+    pieces, piece = _components(adjacency)
+    if pieces > 1:
+        members = [np.flatnonzero(piece == each).tolist() for each in range(min(pieces, 100))]
+        parts = [[names[agent] for agent in part] for part in members]
         raise BezoarError(
-            f"graph: it falls into {pieces} unconnected pieces; every agent must reach every other"
+            f"graph: it falls into {pieces} unconnected pieces: {parts_told(parts)}. Every agent "
+            "must reach every other: link them, or leave some out"
         )
     return adjacency
-
-
-def _is_integer(value: Any) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
-
-
-def _check_poisoned(poisoned: Iterable[int], agents: int) -> tuple[int, ...]:
-    if not isinstance(poisoned, Iterable):
-        raise BezoarError(
-            f"poisoned: expected a collection of agents such as {{3}}, found {poisoned!r}"
-        )
-    found = list(poisoned)
-    for agent in found:
-        if not _is_integer(agent):
-            raise BezoarError(f"poisoned: agents are integers, found {agent!r}")
-        if not 0 <= agent < agents:
-            raise BezoarError(
-                f"poisoned: agent {agent} is not in the network; allowed: 0 … {agents - 1}"
-            )
-    unique = tuple(sorted({int(agent) for agent in found}))
-    if len(unique) == agents:
-        raise BezoarError(f"poisoned: all {agents} agents are poisoned; one must remain regular")
-    return unique

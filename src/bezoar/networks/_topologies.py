@@ -5,6 +5,7 @@ agents they are.
 """
 
 from collections.abc import Callable, Collection, Sequence, Set
+from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -13,7 +14,10 @@ from bezoar._checks import whole
 from bezoar._errors import BezoarError
 from bezoar.networks._network import Network
 
-Poisoned = int | Sequence[int] | Set[int]
+Poisoned = int | Sequence[int | str] | Set[int | str]
+
+#: The largest networks that are made: more would take gigabytes and many minutes.
+MOST_AGENTS, MOST_LINKS = 1_000_000, 2_000_000
 
 #: How often a random topology is drawn again in the hope of a connected one.
 DRAWS = 100
@@ -29,6 +33,7 @@ def two_castle(agents: int = 10, poisoned: Poisoned = 1) -> Network:
     if whole("agents", agents, 4) % 2:
         raise BezoarError(f"agents: two castles need an even number, found {agents}")
     half = agents // 2
+    _check_size(agents, agents * (agents - 2) // 2)
     graph = nx.complete_graph(agents)
     graph.remove_edges_from((i, i + half) for i in range(half))
     return _network("two_castle", graph, poisoned, middle=half - 1)
@@ -40,8 +45,8 @@ def line(agents: int = 10, poisoned: Poisoned = 1) -> Network:
     ``poisoned = n`` means the ``n`` agents in the middle, ``(W-1)//2`` first. They cut the regular
     network in two.
     """
-    graph = nx.path_graph(whole("agents", agents, 2))
-    return _network("line", graph, poisoned, middle=(agents - 1) // 2)
+    _check_size(whole("agents", agents, 2), agents - 1)
+    return _network("line", nx.path_graph(agents), poisoned, middle=(agents - 1) // 2)
 
 
 def fan(agents: int = 10, poisoned: Poisoned = 1) -> Network:
@@ -58,6 +63,7 @@ def fan(agents: int = 10, poisoned: Poisoned = 1) -> Network:
             f"poisoned: a fan of {agents} agents has at most {agents - 2} poisoned, found {hubs}"
         )
     regular = agents - hubs
+    _check_size(agents, regular - 1 + hubs * regular)
     graph = nx.path_graph(regular)
     graph.add_edges_from((hub, agent) for hub in range(regular, agents) for agent in range(regular))
     return _network("fan", graph, poisoned)
@@ -76,8 +82,11 @@ def lower_bound(regular: int = 4, poisoned: int = 4) -> Network:
     agents beyond that are linked to every regular one. With fewer than four regular or poisoned
     agents all poisoned ones are.
     """
-    graph = nx.complete_graph(whole("regular", regular, 2))
-    blocks: list[list[int]] = [list(range(regular))] * whole("poisoned", poisoned, 1)
+    agents = whole("regular", regular, 2) + whole("poisoned", poisoned, 1)
+    most = regular * (regular - 1) // 2 + max(0, poisoned - regular) * regular + 2 * regular
+    _check_size(agents, most)
+    graph = nx.complete_graph(regular)
+    blocks: list[list[int]] = [list(range(regular))] * poisoned
     if regular >= 4 and poisoned >= 4:
         dealt = min(poisoned, regular - regular % 2)
         for layer in (0, 1):
@@ -92,17 +101,20 @@ def lower_bound(regular: int = 4, poisoned: int = 4) -> Network:
 
 def complete(agents: int = 10, poisoned: Poisoned = 1) -> Network:
     """Every agent linked to every other. ``poisoned = n`` means the last ``n``."""
-    return _network("complete", nx.complete_graph(whole("agents", agents, 2)), poisoned)
+    _check_size(whole("agents", agents, 2), agents * (agents - 1) // 2)
+    return _network("complete", nx.complete_graph(agents), poisoned)
 
 
 def ring(agents: int = 10, poisoned: Poisoned = 1) -> Network:
     """A cycle ``0 - 1 - … - W-1 - 0``. ``poisoned = n`` means the last ``n``."""
-    return _network("ring", nx.cycle_graph(whole("agents", agents, 3)), poisoned)
+    _check_size(whole("agents", agents, 3), agents)
+    return _network("ring", nx.cycle_graph(agents), poisoned)
 
 
 def star(agents: int = 10, poisoned: Poisoned = 1) -> Network:
     """Agent 0 linked to all others. ``poisoned = n`` means the last ``n``."""
-    return _network("star", nx.star_graph(whole("agents", agents, 2) - 1), poisoned)
+    _check_size(whole("agents", agents, 2), agents - 1)
+    return _network("star", nx.star_graph(agents - 1), poisoned)
 
 
 def torus(rows: int = 4, columns: int = 4, poisoned: Poisoned = 1) -> Network:
@@ -111,6 +123,7 @@ def torus(rows: int = 4, columns: int = 4, poisoned: Poisoned = 1) -> Network:
     ``poisoned = n`` means the last ``n``.
     """
     sizes = whole("rows", rows, 3), whole("columns", columns, 3)
+    _check_size(rows * columns, 2 * rows * columns)
     grid = nx.grid_2d_graph(*sizes, periodic=True)
     graph = nx.relabel_nodes(grid, {(r, c): r * columns + c for r, c in grid})
     return _network("torus", graph, poisoned)
@@ -126,6 +139,7 @@ def erdos_renyi(
     whole("agents", agents, 2)
     if not 0 < probability <= 1:
         raise BezoarError(f"probability: expected a number in (0, 1], found {probability}")
+    _check_size(agents, int(probability * agents * (agents - 1) / 2))
     graph = _connected_draw(
         lambda rng: nx.fast_gnp_random_graph(agents, probability, seed=rng),
         seed,
@@ -147,6 +161,7 @@ def random_regular(
             f"degree: expected 1 … {agents - 1} with agents × degree even, "
             f"found {degree} for {agents} agents"
         )
+    _check_size(agents, agents * degree // 2)
     graph = _connected_draw(
         lambda rng: nx.random_regular_graph(degree, agents, seed=rng),
         seed,
@@ -166,11 +181,29 @@ def _connected_draw(
     raise BezoarError(f"{advice}; none of {DRAWS} draws was connected")
 
 
+def _check_size(agents: int, links: int) -> None:
+    """Refuse, before it is made, a network that is too large."""
+    if agents > MOST_AGENTS:
+        raise BezoarError(f"it would have {agents:,} agents; allowed: at most {MOST_AGENTS:,}")
+    if links > MOST_LINKS:
+        raise BezoarError(
+            f"{agents:,} agents would have {links:,} links; allowed: at most {MOST_LINKS:,}"
+        )
+
+
 def _network(name: str, graph: nx.Graph, poisoned: Poisoned, middle: int | None = None) -> Network:
     """A network whose poisoned agents are named, or so many around ``middle``, or the last ones."""
+    return poison(Network(graph, (), name=name), poisoned, middle)
+
+
+def poison(network: Network, poisoned: Poisoned, middle: int | None = None) -> Network:
+    """A network with these poisoned agents, or so many around ``middle``, or the last ones.
+
+    Agents are given by their names; a number is the name of the agent that is called so.
+    """
     if not isinstance(poisoned, int) or isinstance(poisoned, bool):
-        return Network(graph, _agents(poisoned), name=name)
-    agents = len(graph)
+        return network.with_poisoned(map(_name, _agents(poisoned)))
+    agents = network.agents
     if not 0 <= poisoned < agents:
         raise BezoarError(
             f"poisoned: expected 0 … {agents - 1} of {agents} agents, found {poisoned}"
@@ -178,11 +211,16 @@ def _network(name: str, graph: nx.Graph, poisoned: Poisoned, middle: int | None 
     # By the distance from the middle, the higher first: middle, middle + 1, middle - 1, ….
     start = agents if middle is None else middle
     order = sorted(range(agents), key=lambda agent: (abs(agent - start), -agent))
-    return Network(graph, order[:poisoned], name=name)
+    return network.with_poisoned(order[:poisoned])
 
 
-def _agents(poisoned: Poisoned) -> Collection[int]:
-    if not isinstance(poisoned, Collection):
+def _name(agent: object) -> Any:
+    is_number = isinstance(agent, int | np.integer) and not isinstance(agent, bool)
+    return str(agent) if is_number else agent
+
+
+def _agents(poisoned: Poisoned) -> Collection[int | str]:
+    if not isinstance(poisoned, Collection) or isinstance(poisoned, str):
         raise BezoarError(
             f"poisoned: expected how many agents or a collection of them, found {poisoned!r}"
         )

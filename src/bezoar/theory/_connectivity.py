@@ -15,7 +15,7 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from bezoar._arrays import Bools, Floats
 from bezoar._options import choose
-from bezoar.networks import Network
+from bezoar.networks import Network, as_network
 
 #: The kinds of virtual mixing matrix and what they are.
 KINDS = {
@@ -65,6 +65,7 @@ def connectivity(
     Time and memory grow with the number of edges. The arguments are those of
     :func:`virtual_mixing`; :data:`MATRIX_OF` says which rule has which kind.
     """
+    network = as_network(network)
     found = _placed(network, kind, mixing)
     pieces = sparse.csgraph.connected_components(found.matrix, directed=False)[0]
     components = int(pieces) - len(network.poisoned)
@@ -168,6 +169,7 @@ def mixing_gap(network: Network, mixing: str = "metropolis") -> float:
         network: the network; who is poisoned plays no part.
         mixing: the matrix ``E``: ``"metropolis"`` or ``"equal"``.
     """
+    network = as_network(network)
     matrix = network.mixing(mixing)
     agents = network.agents
     if agents <= DENSE_AGENTS:

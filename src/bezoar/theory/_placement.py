@@ -17,7 +17,7 @@ from scipy import sparse
 from bezoar._arrays import Floats, Ints
 from bezoar._checks import whole
 from bezoar._options import choose
-from bezoar.networks import Network
+from bezoar.networks import Network, as_network, place, worst_agent
 from bezoar.theory._connectivity import KINDS, placements
 
 Placement = tuple[int, ...]
@@ -62,11 +62,10 @@ def worst_contamination(network: Network, poisoned: int) -> WorstPlacement:
         network: the network; who is poisoned in it plays no part.
         poisoned: the number ``P`` of poisoned agents, fewer than all.
     """
+    network = as_network(network)
     count = whole("poisoned", poisoned, 0, network.agents - 1)
-    rates = np.minimum(count, network.degrees) / (network.degrees + 1)
-    agent = int(rates.argmax())
-    value = float(rates[agent])
-    placement = _around(agent, network.adjacency, count)
+    _, value = worst_agent(network, count)
+    placement = place(network, count, "worst").poisoned
     return WorstPlacement("delta_max", placement, value, value, exact=True)
 
 
@@ -89,6 +88,7 @@ def worst_connectivity(
         effort: how many matrix entries (agents and links, over all placements tried) to look at;
             ten million take a few seconds.
     """
+    network = as_network(network)
     count = whole("poisoned", poisoned, 0, network.agents - 1)
     whole("effort", effort, 0)
     choose("kind", kind, KINDS)

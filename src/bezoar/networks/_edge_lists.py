@@ -1,0 +1,123 @@
+"""Lists of links as text: one a line, with or without a header and weights."""
+
+import csv
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import networkx as nx
+
+from bezoar._errors import BezoarError
+from bezoar.networks._graphs import MARK, check_mark
+from bezoar.networks._listed import Link, graph_of
+from bezoar.networks._text import decode
+
+#: What headers call the two ends of a link, its weight, and whether it has a direction.
+_SOURCES = ("source", "from", "src", "start", "node1", "node_1", "agent1", "agent_1", "sender")
+_TARGETS = ("target", "to", "dst", "end", "node2", "node_2", "agent2", "agent_2", "receiver")
+_WEIGHTS = ("weight", "weights")
+
+#: A comment: a line that begins so, or what follows after a blank.
+_COMMENT = re.compile(r"(^|\s)#.*|^\s*(%|//).*")
+
+#: The attributes of a link as networkx writes them: {'weight': 0.5}.
+_ATTRIBUTES = re.compile(r"\{(?:['\"]weight['\"]: *([^,{}]+))?[^{}]*\}")
+
+Row = tuple[int, list[str]]
+
+
+def read_edge_list(content: bytes) -> nx.Graph:
+    """The graph of a list of links.
+
+    A list that has some link in both directions lists directions: then all others must be there
+    in both, too.
+    """
+    rows = _rows(decode(content))
+    header = _header(rows) if rows else None
+    source, target, weight, kind = header or (0, 1, 2, -1)
+    links: list[Link] = []
+    for line, row in rows[header is not None :]:
+        if len(row) <= max(source, target) or (header is None and len(row) > 3):
+            raise BezoarError(
+                f"line {line}: expected two agents, and perhaps a weight; found {', '.join(row)!r}"
+            )
+        if not row[source] or not row[target]:
+            raise BezoarError(f"line {line}: expected two agents, found an empty name")
+        told: dict[str, Any] = {}
+        if 0 <= weight < len(row) and row[weight]:
+            told = {"weight": _weight(line, row[weight])}
+        directed = 0 <= kind < len(row) and row[kind].lower() == "directed"
+        links.append((row[source], row[target], told, directed))
+    pairs = {(one, other) for one, other, *_ in links}
+    both_ways = any((other, one) in pairs for one, other in pairs if one != other)
+    nodes: dict[str, dict[str, Any]] = {end: {} for link in links for end in link[:2]}
+    return graph_of(nodes, [(*link[:3], both_ways or link[3]) for link in links])
+
+
+def _rows(text: str) -> list[Row]:
+    """The number and the fields of every line that is not empty or a comment."""
+    lines = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        is_quoted = '"' in line and not line.lstrip().startswith("#")
+        kept = line if is_quoted else _COMMENT.sub("", line)
+        kept, *attributes = _ATTRIBUTES.split(kept, maxsplit=1)
+        if kept.strip(" ,;\t"):
+            kept = kept.strip().rstrip(",") if attributes else kept.strip()
+            lines.append((number, kept, [found for found in attributes[:1] if found]))
+    if lines and re.fullmatch("sep=.", lines[0][1].lower()):
+        lines = lines[1:]  # a spreadsheet's word on what separates the columns
+    mark = next((mark for mark in "\t;," if all(mark in line for _, line, _ in lines)), " ")
+    rows = []
+    for number, line, attributes in lines:
+        plain = line if mark != " " else " ".join(line.replace(",", " ").split())
+        [fields] = csv.reader([plain], delimiter=mark, skipinitialspace=True)
+        rows.append((number, [field.strip() for field in (*fields, *attributes)]))
+    return rows
+
+
+def _header(rows: Sequence[Row]) -> tuple[int, int, int, int] | None:
+    """The columns of source, target, weight and type; ``None`` if the first line is a link."""
+    first = [field.lower().replace(" ", "_") for field in rows[0][1]]
+
+    def place(names: Sequence[str]) -> int:
+        return next((number for number, field in enumerate(first) if field in names), -1)
+
+    source, target = place(_SOURCES), place(_TARGETS)
+    if source >= 0 and target >= 0:
+        for field in first:
+            if field == MARK:
+                raise BezoarError(
+                    f"line {rows[0][0]}: a list of links cannot say who is {MARK}; name them with "
+                    "--poisoned, or use GraphML"
+                )
+            check_mark(field)
+        return source, target, place(_WEIGHTS), place(("type",))
+    if first[:2] == ["id", "label"]:
+        raise BezoarError(
+            "it is a list of nodes; expected a list of links, with the columns source and target"
+        )
+    rest = [row for _, row in rows[1:]]
+    ends = [field for row in rest for field in row[:2]]
+    if ends and all(field.isdecimal() for field in ends) and not any(map(str.isdecimal, first)):
+        return 0, 1, 2 if len(first) > 2 else -1, -1  # numbers under words
+    thirds = [row[2] for row in rest if len(row) == 3]
+    if len(first) == 3 and thirds and not _is_number(first[2]) and all(map(_is_number, thirds)):
+        return 0, 1, 2, -1  # weights under a word
+    return None
+
+
+def _weight(line: int, text: str) -> float:
+    if not _is_number(text):
+        raise BezoarError(
+            f"line {line}: expected a weight in the third column, found {text!r}; give the columns "
+            "a header with source and target"
+        )
+    return float(text.replace(",", "."))
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text.replace(",", "."))
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,53 @@
+"""From the nodes and links that a file lists to a graph whose nodes are the agents' names."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import networkx as nx
+
+from bezoar._errors import BezoarError
+from bezoar._numbers import listed
+from bezoar._options import nearest_first
+
+#: One end, the other, attributes, and whether it goes from the one to the other only.
+Link = tuple[Any, Any, Mapping[str, Any], bool]
+
+#: Attributes that are a node's name, if each node has one of its own.
+_NAMES = ("label", "name")
+
+
+def graph_of(nodes: Mapping[Any, Mapping[str, Any]], links: Iterable[Link]) -> nx.Graph:
+    """The graph of listed nodes and links.
+
+    Nodes are called by their labels or names where all have different ones, else by their ids. If
+    some link is directed, every other is there in both directions.
+    """
+    names = _names(nodes)
+    found = list(links)
+    for one, other, _, _ in found:
+        for end in (one, other):
+            if end not in names:
+                near = listed(nearest_first(str(end), map(str, nodes)), 3)
+                raise BezoarError(
+                    f"a link of {one!r} and {other!r}: no node is called {end!r}; nodes are {near}"
+                )
+    is_directed = any(directed for *_, directed in found)
+    graph = nx.MultiDiGraph() if is_directed else nx.MultiGraph()
+    graph.add_nodes_from((names[node], dict(told)) for node, told in nodes.items())
+    for one, other, told, directed in found:
+        graph.add_edges_from([(names[one], names[other], dict(told))])
+        if is_directed and not directed and one != other:
+            graph.add_edges_from([(names[other], names[one], dict(told))])
+    return graph
+
+
+def _names(nodes: Mapping[Any, Mapping[str, Any]]) -> dict[Any, str]:
+    for key in _NAMES:
+        labels = [" ".join(str(told.get(key) or "").split()) for told in nodes.values()]
+        if all(labels) and len(set(labels)) == len(labels):
+            return dict(zip(nodes, labels, strict=True))
+    names = {str(node): node for node in nodes}
+    if len(names) < len(nodes):
+        twice = next(str(node) for node in nodes if names[str(node)] != node)
+        raise BezoarError(f"two nodes have the id {twice!r}; give each one of its own")
+    return {node: name for name, node in names.items()}

@@ -1,0 +1,94 @@
+"""Where a number of poisoned agents sit."""
+
+from collections.abc import Callable
+from typing import Literal
+
+import networkx as nx
+import numpy as np
+
+from bezoar._arrays import Ints
+from bezoar._checks import whole
+from bezoar._options import choose
+from bezoar._seeds import Purpose, generator
+from bezoar.networks._cut import cut_placement
+from bezoar.networks._network import Network
+
+#: The ways to place poisoned agents, by their names.
+Placement = Literal["last", "random", "degree", "betweenness", "worst", "cut"]
+
+#: Nodes and links looked at for betweenness: a few seconds. Beyond that, some agents stand for all.
+_EFFORT = 4_000_000
+
+
+def place(network: Network, poisoned: int, placement: str = "last", seed: int = 0) -> Network:
+    """A network with so many poisoned agents, where they are asked to sit.
+
+    Who is poisoned in it already plays no part. Ties are broken by the lowest number.
+
+    - ``last``: the last agents.
+    - ``random``: anywhere, by the seed.
+    - ``degree``: the agents with the most neighbours.
+    - ``betweenness``: the agents on the most shortest paths; in large networks on those from some
+      agents only.
+    - ``worst``: where the largest contamination rate δ_max is the largest.
+    - ``cut``: where the regular network falls apart most, or nearest to that; a note says if it
+      does not.
+    """
+    count = whole("poisoned", poisoned, 0, network.agents - 1)
+    found = choose("placement", placement, PLACEMENTS)(network, count, seed)
+    agents, note = found if isinstance(found, tuple) else (found, "")
+    return network.with_poisoned(agents, note)
+
+
+def _last(network: Network, count: int, seed: int) -> list[int]:
+    return list(range(network.agents - count, network.agents))
+
+
+def _random(network: Network, count: int, seed: int) -> list[int]:
+    rng = generator(seed, Purpose.PLACEMENT)
+    found: list[int] = rng.permutation(network.agents)[:count].tolist()
+    return found
+
+
+def _degree(network: Network, count: int, seed: int) -> list[int]:
+    return _highest(network.degrees, count)
+
+
+def _betweenness(network: Network, count: int, seed: int) -> list[int]:
+    agents = network.agents
+    sources = max(1, _EFFORT // (agents + network.adjacency.nnz))
+    found = nx.betweenness_centrality(
+        network.graph, k=sources if sources < agents else None, seed=0
+    )
+    # Rounded, so that agents in the same position are a tie on every machine.
+    return _highest(np.round([1e9 * found[agent] for agent in range(agents)]), count)
+
+
+def worst_agent(network: Network, count: int) -> tuple[int, float]:
+    """The agent whose inputs can be poisoned most by ``count`` agents, and that share of them."""
+    rates = np.minimum(count, network.degrees) / (network.degrees + 1)
+    agent = int(rates.argmax())
+    return agent, float(rates[agent])
+
+
+def _worst(network: Network, count: int, seed: int) -> list[int]:
+    """Around that agent: its neighbours first, then others, the lowest first."""
+    agent, _ = worst_agent(network, count)
+    near = network.neighbours(agent)
+    others = (other for other in range(network.agents) if other != agent and other not in set(near))
+    return [*near, *others][:count]
+
+
+def _highest(values: Ints | np.ndarray, count: int) -> list[int]:
+    found: list[int] = np.argsort(-values, kind="stable")[:count].tolist()
+    return found
+
+
+PLACEMENTS: dict[str, Callable[[Network, int, int], list[int] | tuple[list[int], str]]] = {
+    "last": _last,
+    "random": _random,
+    "degree": _degree,
+    "betweenness": _betweenness,
+    "worst": _worst,
+    "cut": cut_placement,
+}
