@@ -1,135 +1,216 @@
 """Drawings of networks: regular agents are blue dots, poisoned ones red squares."""
 
-from collections.abc import Callable, Mapping, Sequence
+import base64
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import networkx as nx
 import numpy as np
-from numpy.typing import NDArray
+from scipy.ndimage import gaussian_filter
+from scipy.spatial import cKDTree
 
 from bezoar.networks import Network
-from bezoar.report._style import POISONED, REGULAR
+from bezoar.report._layouts import Points, agent_positions
+from bezoar.report._style import POISONED, REGULAR, pictures
 
-Positions = dict[int, NDArray[np.float64]]
+#: In larger networks agents are drawn without their names, which would be too small to read; of
+#: these many poisoned agents the names are shown still.
+NAMED, POISONED_NAMED = 60, 12
 
-#: In larger networks agents are drawn without their numbers, which would be too small to read.
-NUMBERED = 40
-
-#: Larger networks are not drawn in the HTML report: nothing could be seen.
+#: Larger networks are drawn as the density of their links.
 DRAWN = 400
 
+#: The most characters of a name in a drawing, and of one that fits into an agent's dot.
+LONGEST, INSIDE = 18, 3
+
 #: Pixels of a drawing in the HTML report: its width, its least height, and its margin.
-WIDTH, HEIGHT, MARGIN = 340.0, 80.0, 20.0
+WIDTH, HEIGHT, MARGIN = 340.0, 80.0, 24.0
+
+#: The height of a name's letters, and the width of one of them, as a share of it.
+LETTERS, LETTER = 10.0, 0.58
+
+
+@dataclass(frozen=True)
+class Name:
+    """An agent's name in a drawing: the middle of the text, and whether it is inside the dot."""
+
+    text: str
+    x: float
+    y: float
+    inside: bool
 
 
 def draw_network(network: Network, axes: Any, labels: Mapping[int, str] | None = None) -> None:
-    """Draw a network into matplotlib axes; agents are labelled with their numbers by default."""
-    graph, positions = network.graph, agent_positions(network)
-    few = network.agents <= NUMBERED
-    size = 260 if few else max(6, 4000 / network.agents)
-    colour = "#888888" if few else "#BBBBBB"
-    width, alpha = (0.8, 0.7) if len(network.edges) > 3 * network.agents else (1.3, 1.0)
-    nx.draw_networkx_edges(graph, positions, None, width, colour, alpha=alpha, ax=axes)
-    style: dict[str, Any] = {"node_size": size, "edgecolors": "white", "linewidths": 1.0}
-    kinds = ((network.regular, REGULAR, "o"), (network.poisoned, POISONED, "s"))
-    for agents, fill, shape in kinds:
-        style |= {"node_color": fill, "node_shape": shape}
-        dots = nx.draw_networkx_nodes(graph, positions, list(agents), ax=axes, **style)
-        dots.set_clip_on(False)
-    if few:
-        style = {"font_color": "white", "font_size": 8, "font_weight": "bold", "clip_on": False}
-        nx.draw_networkx_labels(graph, positions, labels, ax=axes, **style)
-    axes.set_axis_off()
-    axes.margins(0.08)
-    axes.set_aspect("equal")
+    """Draw a network into matplotlib axes; agents are labelled with their names by default."""
+    from matplotlib.patheffects import withStroke
 
-
-def drawing(network: Network) -> dict[str, Any] | None:
-    """Where the report draws the parts of a network, in pixels; ``None`` if it is too large."""
     if network.agents > DRAWN:
-        return None
-    positions = agent_positions(network)
-    points = np.array([positions[agent] for agent in range(network.agents)])
+        _draw_density(network, axes)
+        return
+    box = axes.get_window_extent()
+    points_per_pixel = 72 / axes.figure.dpi
+    width, height = (0.84 * points_per_pixel * length for length in (box.width, box.height))
+    points = agent_positions(network)
+    extent = np.maximum(points.max(0) - points.min(0), 1e-9)
+    scale = min(width / extent[0], height / extent[1])  # units to typographic points
+    radius = _radius(points * scale, network)
+    places = dict(enumerate(points))
+    crowded = len(network.edges) > 3 * network.agents or network.agents > NAMED
+    thin = {"width": 0.7 if crowded else 1.2, "alpha": 0.6 if crowded else 1.0}
+    nx.draw_networkx_edges(network.graph, places, edge_color="#9AA0A8", ax=axes, **thin)
+    style: dict[str, Any] = {"node_size": (2 * radius) ** 2, "edgecolors": "white"}
+    style["linewidths"] = 1.0 if radius > 4 else 0.4
+    for agents, fill, shape in (
+        (network.regular, REGULAR, "o"),
+        (network.poisoned, POISONED, "s"),
+    ):
+        style |= {"node_color": fill, "node_shape": shape}
+        if agents is network.poisoned and radius < 4:
+            style["node_size"] *= 2  # or they would not be found
+        dots = nx.draw_networkx_nodes(network.graph, places, list(agents), ax=axes, **style)
+        dots.set_clip_on(False)
+    room = np.array([radius + 3 * LETTERS, radius + 1.5 * LETTERS]) / scale
+    (left, bottom), (right, top) = points.min(0) - room, points.max(0) + room
+    axes.set(xlim=(left, right), ylim=(bottom, top), aspect="equal")
+    axes.set_axis_off()
+    sides = tuple(scale * side for side in (left, -top, right, -bottom))
+    for name in _names(points * scale * (1, -1), radius, network, sides, labels):
+        style = {"color": "white", "weight": "bold"}
+        if not name.inside:
+            halo = withStroke(linewidth=2, foreground="white")
+            style = {"color": "#1c2128", "path_effects": [halo]}
+        where = (name.x / scale, -name.y / scale)
+        axes.text(*where, name.text, ha="center", va="center", fontsize=8, zorder=5, **style)
+
+
+def _radius(points: Points, network: Network) -> float:
+    """The size of dots, so that hardly any two overlap."""
+    if network.agents == 1:
+        return 8.0
+    nearest = cKDTree(points).query(points, k=2)[0][:, 1]
+    return float(np.clip(0.36 * np.quantile(nearest, 0.1), 2.0, 8.5))
+
+
+def drawing(network: Network) -> dict[str, Any]:
+    """What the report draws of a network, in pixels; of a large one, a picture."""
+    if network.agents > DRAWN:
+        return {"image": _density_picture(network)}
+    points = agent_positions(network)
     low, high = points.min(0), points.max(0)
     scale = (WIDTH - 2 * MARGIN) / max(*(high - low), 1e-9)
     height = max(HEIGHT, scale * (high - low)[1] + 2 * MARGIN)
     places = scale * (points - (low + high) / 2) * (1, -1) + np.array([WIDTH, height]) / 2
-    few = network.agents <= NUMBERED
-    radius = 11.5 if few else max(2.5, 60 / np.sqrt(network.agents))
+    radius = 1.3 * _radius(places, network)
+    names = list(_names(places, radius, network, (0.0, 0.0, WIDTH, height)))
     size = {"width": WIDTH, "height": height, "radius": radius}
-    return {**size, "places": places.tolist(), "numbered": few}
+    return {**size, "places": places.tolist(), "names": names, "image": ""}
 
 
-def agent_positions(network: Network) -> Positions:
-    """Where each agent is drawn: x to the right and y upwards, in any unit."""
-    if network.name in _LAYOUTS:
-        return _LAYOUTS[network.name](network)
-    if network.agents <= 12:
-        return _circle(range(network.agents))
-    if network.agents <= 100:
-        return dict(nx.kamada_kawai_layout(network.graph))
-    return dict(nx.spring_layout(network.graph, seed=0))
+def _names(
+    places: Points,
+    radius: float,
+    network: Network,
+    sides: tuple[float, ...],
+    labels: Mapping[int, str] | None = None,
+) -> Iterator[Name]:
+    """The names that can be read: inside the dots if they are short, else beside them.
+
+    Places are in the unit of :data:`LETTERS`, y downwards; the ``sides`` of the drawing are left,
+    top, right and bottom. Beside a dot, a name is where it covers least of dots and other names.
+    """
+    texts = [_short(name) for name in (labels or dict(enumerate(network.names))).values()]
+    if max(map(len, texts)) <= INSIDE and radius >= 5:
+        for (x, y), text in zip(places.tolist(), texts, strict=True):
+            yield Name(text, x, y, inside=True)
+        return
+    shown: Sequence[int] = range(network.agents)
+    if network.agents > NAMED:
+        shown = network.poisoned if len(network.poisoned) <= POISONED_NAMED else ()
+    covered = [(x, y, 2 * radius, 2 * radius) for x, y in places.tolist()]
+    for agent in shown:
+        width, (x, y) = LETTER * LETTERS * len(texts[agent]), places[agent].tolist()
+        down, across = radius + 0.6 * LETTERS, radius + 0.5 * width + 2
+        around = [(0.0, down), (0.0, -down), (across, 0.0), (-across, 0.0)]
+        around += [(0.8 * dx, 0.9 * dy) for dx in (across, -across) for dy in (down, -down)]
+        boxes = [(x + dx, y + dy, width, LETTERS) for dx, dy in around]
+        best = min(boxes, key=lambda box: _covers(box, covered, sides))
+        covered.append(best)
+        yield Name(texts[agent], best[0], best[1], inside=False)
 
 
-def _circle(agents: Sequence[int], middle: float = 0.0) -> Positions:
-    """Agents clockwise around a circle, the first at the top; ``middle`` is the circle's x."""
-    angles = 2 * np.pi * (0.25 - np.arange(len(agents)) / len(agents))
-    points = np.stack([middle + np.cos(angles), np.sin(angles)], axis=1)
-    return dict(zip(agents, points, strict=True))
+def _short(name: str) -> str:
+    return name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…"
 
 
-def _two_castle(network: Network) -> Positions:
-    agents, half = range(network.agents), network.agents // 2
-    return _circle(agents[:half], -1.6) | _circle(agents[half:], 1.6)
+def _covers(
+    box: tuple[float, ...], others: Sequence[tuple[float, ...]], sides: tuple[float, ...]
+) -> float:
+    """The area of a box that is covered by others, or lies outside of the drawing."""
+    left, top, right, bottom = sides
+    page = (0.5 * (left + right), 0.5 * (top + bottom), right - left, bottom - top)
+    outside = box[2] * box[3] - _overlap(box, page)
+    return 3 * outside + sum(_overlap(box, other) for other in others)
 
 
-def _line(network: Network) -> Positions:
-    """A zigzag, which leaves room for the numbers."""
-    return {agent: np.array([0.7 * agent, 0.35 * (-1) ** agent]) for agent in range(network.agents)}
+def _overlap(one: tuple[float, ...], other: tuple[float, ...]) -> float:
+    """The area that two boxes share, given by their middles and sizes."""
+    wide = 0.5 * (one[2] + other[2]) - abs(one[0] - other[0])
+    high = 0.5 * (one[3] + other[3]) - abs(one[1] - other[1])
+    if wide <= 0 or high <= 0:
+        return 0.0
+    return min(wide, one[2], other[2]) * min(high, one[3], other[3])
 
 
-def _fan(network: Network) -> Positions:
-    """The path on an arc, and below it the hubs, which are linked to the whole path."""
-    agents = range(network.agents)
-    # The path is numbered first, so a hub's neighbours are 0, 1, … without a gap.
-    linked = {a: network.neighbours(a) == tuple(range(network.degrees[a])) for a in agents}
-    hubs = [agent for agent in agents if agent > 1 and linked[agent]]
-    path = [agent for agent in agents if agent not in hubs]
-    angles = np.linspace(0.9 * np.pi, 0.1 * np.pi, len(path))
-    arc = dict(zip(path, 2 * np.stack([np.cos(angles), np.sin(angles)], axis=1), strict=True))
-    places = np.linspace(-1, 1, len(hubs) + 2)[1:-1]
-    return arc | {hub: np.array([x, -0.4]) for hub, x in zip(hubs, places, strict=True)}
+def _draw_density(network: Network, axes: Any) -> None:
+    """A large network: how dense its links are, where poisoned agents are, and the degrees."""
+    axes.set_axis_off()
+    points = agent_positions(network)
+    image, extent = _link_density(network, points)
+    where = axes.inset_axes((0.0, 0.3, 1.0, 0.7))
+    shown = np.ma.masked_less(image, 0.02)  # where there is nothing, the page shows
+    where.imshow(shown, extent=extent, origin="lower", cmap="Blues", vmin=-0.1, vmax=1.4)
+    size = float(np.clip(4000 / network.agents, 0.3, 4))
+    regular, poisoned = list(network.regular), list(network.poisoned)
+    where.scatter(*points[regular].T, s=size, c=REGULAR, linewidths=0, alpha=0.5)
+    marked = {"s": max(2 * size, 9 if len(poisoned) <= 300 else 3), "c": POISONED, "marker": "s"}
+    where.scatter(*points[poisoned].T, linewidths=0, **marked)
+    where.set_axis_off()
+    below = axes.inset_axes((0.14, 0.08, 0.82, 0.17))
+    fewest, most = int(network.degrees.min()), int(network.degrees.max())
+    edges = np.unique(np.linspace(fewest, most + 1, 40).round()) - 0.5
+    below.hist(network.degrees[regular], edges, color=REGULAR)
+    below.hist(network.degrees[poisoned], edges, color=POISONED, rwidth=0.5)
+    below.set_yscale("log")
+    below.set_xlabel("neighbours of an agent", fontsize=7)
+    below.set_ylabel("agents", fontsize=7)
+    below.tick_params(labelsize=6)
+    below.grid(False)
+    below.spines[["top", "right"]].set_visible(False)
 
 
-def _torus(network: Network) -> Positions:
-    """The grid, with every other row moved a little so that the links around it can be seen."""
-    columns = next((v + 1 for v in network.neighbours(0)[1:] if v > 1), 1)
-    if columns == 1 or network.agents % columns:
-        return _circle(range(network.agents))
-    cells = {agent: divmod(agent, columns) for agent in range(network.agents)}
-    return {agent: np.array([x + 0.15 * (y % 2), -y]) for agent, (y, x) in cells.items()}
+def _link_density(network: Network, points: Points) -> tuple[Points, tuple[float, ...]]:
+    """``[rows, columns]`` how many links cross each cell, from 0 to 1; and the sides."""
+    low, high = points.min(0), points.max(0)
+    room = 0.03 * (high - low).max()
+    low, high = low - room, high + room
+    rows, columns = (max(2, round(260 * side)) for side in (high - low) / (high - low).max())
+    counts = np.zeros((rows, columns))
+    sides = [(float(low[axis]), float(high[axis])) for axis in (0, 1)]
+    ends = np.array(network.edges)
+    for share in (np.arange(24) + 0.5) / 24:
+        across, up = ((1 - share) * points[ends[:, 0]] + share * points[ends[:, 1]]).T
+        counts += np.histogram2d(across, up, [rows, columns], sides)[0]
+    smooth = gaussian_filter(np.log1p(counts), 0.8)
+    return smooth.T / max(smooth.max(), 1e-9), (*sides[0], *sides[1])
 
 
-def _lower_bound(network: Network) -> Positions:
-    """Regular agents on an inner circle; outside, poisoned ones near those they are linked to."""
-    inner, outer = _circle(network.regular), {}
-    taken: list[float] = []
-    apart = min(0.25, np.pi / (2 * max(1, len(network.poisoned))))  # there is room for all
-    for agent in network.poisoned:
-        x, y = sum((inner[v] for v in network.neighbours(agent) if v in inner), np.zeros(2))
-        angle = float(np.arctan2(y, x)) if np.hypot(x, y) > 1e-6 else 0.0
-        while any(abs(np.angle(np.exp(1j * (angle - other)))) < apart for other in taken):
-            angle += 0.3
-        taken.append(angle)
-        outer[agent] = 1.9 * np.array([np.cos(angle), np.sin(angle)])
-    return inner | outer
-
-
-_LAYOUTS: dict[str, Callable[[Network], Positions]] = {
-    "two_castle": _two_castle,
-    "line": _line,
-    "fan": _fan,
-    "star": lambda network: {0: np.zeros(2)} | _circle(range(1, network.agents)),
-    "torus": _torus,
-    "lower_bound": _lower_bound,
-}
+def _density_picture(network: Network) -> str:
+    """The drawing of a large network as a PNG image in a data URI."""
+    content = io.BytesIO()
+    with pictures() as plt:
+        figure, axes = plt.subplots(figsize=(3.6, 4.4), layout="constrained")
+        draw_network(network, axes)
+        figure.savefig(content, format="png", dpi=160, metadata={"Software": None})
+    return f"data:image/png;base64,{base64.b64encode(content.getvalue()).decode()}"
