@@ -13,13 +13,14 @@ import pytest
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+NETWORKS = (ROOT / "docs/networks.md").read_text(encoding="utf-8")
 
 
 def blocks(text, language):
     return re.findall(rf"```{language}\n(.*?)```", text, flags=re.DOTALL)
 
 
-@pytest.mark.parametrize("code", blocks(README, "python"))
+@pytest.mark.parametrize("code", [*blocks(README, "python"), *blocks(NETWORKS, "python")])
 def test_python_examples_of_the_readme(code, capsys):
     exec(compile(code, "README.md", "exec"), {})
 

@@ -33,17 +33,19 @@ class Kind(NamedTuple):
         base: the name there of the class that every part of this kind is an instance of.
         adapt: the name there of what turns a user's function into a maker of such parts, where
             the function alone is not one.
+        take: the name there of what turns an object of another kind into such a part, if it can.
     """
 
     room: str
     table: str
     base: str
     adapt: str = ""
+    take: str = ""
 
 
 #: The kinds of parts, by the field of a spec that chooses one.
 KINDS = {
-    "network": Kind("networks", "NETWORKS", "Network"),
+    "network": Kind("networks", "NETWORKS", "Network", take="as_network"),
     "dataset": Kind("data", "DATASETS", "Dataset"),
     "partition": Kind("data", "PARTITIONS", "Partitioner"),
     "model": Kind("models", "MODELS", "Model", "network_model"),
@@ -108,6 +110,7 @@ def maker(kind: str, name: str) -> Maker:
 
 def check_made(kind: str, name: str, made: Any) -> Any:
     """The part that a maker returned, if it is one of its kind."""
+    made = _taken(kind, made)
     if not is_part(kind, made):
         raise BezoarError(
             f"{kind} {name}: expected a {base_name(kind)}, found {type(made).__name__}"
@@ -122,9 +125,15 @@ def is_part(kind: str, found: Any) -> bool:
 
 def as_part(kind: str, found: Any) -> Any:
     """A part as it is; of a user's function that stands for one, the part with its defaults."""
+    found = _taken(kind, found)
     if KINDS[kind].adapt and callable(found) and not is_part(kind, found):
         return _adapted(kind, found)()
     return found
+
+
+def _taken(kind: str, found: Any) -> Any:
+    """What a user has for a part as a part, such as a networkx graph as a network."""
+    return getattr(_room(kind), KINDS[kind].take)(found) if KINDS[kind].take else found
 
 
 def base_name(kind: str) -> str:

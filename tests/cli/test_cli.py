@@ -96,7 +96,7 @@ def test_single_agents_and_who_listened_to_whom(tmp_path):
         (["--network", "fan:agnts=3"], "network fan: no option 'agnts'; allowed: agents"),
         (["--network", "from_file"], "the option 'path' must be given"),
         (["--network", "two_castle:agents=7"], "agents: two castles need an even number"),
-        (["--poisoned", "many"], "poisoned: expected a number of agents"),
+        (["--poisoned", "many"], "poisoned: agent many is not in the network; allowed: 0 … 9"),
         (["--poisoned", "12,"], "poisoned: agent 12 is not in the network; allowed: 0 … 9"),
         (["--dtype", "float16"], "dtype: expected 'float32' or 'float64', found 'float16'"),
         (["--aggregator", "trimmed_mean:estimate=2", "--network", "line"], "agent 0 of the line"),

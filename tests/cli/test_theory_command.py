@@ -117,7 +117,8 @@ def test_rules_that_are_asked_about():
     [
         (["--network", "fann"], "network: 'fann' is not known; allowed: fan, "),
         (["--network", "fan:agents"], "network: options are written name=value, found 'agents'"),
-        (["--poisoned", "many"], "poisoned: expected a number of agents"),
+        (["--poisoned", "many"], "poisoned: agent many is not in the network; allowed: 0 … 9"),
+        (["--poisoned", ","], "poisoned: expected a number of agents"),
         (["--poisoned", "12,"], "poisoned: agent 12 is not in the network"),
         (["--aggregator", "iso"], "aggregator: 'iso' is not known; allowed: ios, "),
         (

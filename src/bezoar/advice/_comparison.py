@@ -19,6 +19,7 @@ from bezoar.report import (
     agents_table,
     data_note,
     describe,
+    network_note,
     shown_first,
 )
 from bezoar.training import METRICS, Metric
@@ -184,6 +185,14 @@ class Comparison:
         curves = (*(one.curve for one in self.ranking), self.baseline.curve)
         return Panel(f"{self.network.name}, {self.spec.partition}", curves, self.network)
 
+    @property
+    def note(self) -> str:
+        """What a reader must know about the data and the network, in sentences."""
+        about_data = data_note(self.spec.dataset, self.data_note)
+        return " ".join(
+            filter(None, (about_data, network_note(self.spec.network, self.network.note)))
+        )
+
     def page(self) -> Page:
         """The ranking as a table, what was trained, and what could not be."""
         spec, seeds = self.spec, listed(self.seeds)
@@ -196,8 +205,7 @@ class Comparison:
             "baseline: the weighted mean with nobody poisoned; local: no communication; gap: "
             "difference to the baseline; ±: standard deviation over the seeds."
         )
-        note = data_note(spec.dataset, self.data_note)
-        sentences = [trained, self.assumption, about, note]
+        sentences = [trained, self.assumption, about, self.note]
         tables = [self._table(), *self._weakest()]
         if self.impossible:
             rows = [(str(failure.spec.aggregator), failure.reason) for failure in self.impossible]
@@ -252,6 +260,7 @@ class Comparison:
             "metric": self.metric.name,
             "estimate": self.estimate,
             "data_note": self.data_note,
+            "network_note": self.network.note,
             "baseline": self._entry(self.baseline),
             "ranking": [self._entry(one) for one in self.ranking],
             "impossible": [

@@ -16,7 +16,7 @@ from bezoar._arrays import Ints
 from bezoar._errors import BezoarError
 from bezoar._options import Count, Part
 from bezoar.aggregators._neighbourhood import Neighbourhood, OutputLayer
-from bezoar.networks import Network
+from bezoar.networks import Network, as_network
 
 #: What a rule may remember, beside the messages of this exchange: the agent's own last output, and
 #: its model before the local update. In Algorithm 1 they are the same.
@@ -77,7 +77,7 @@ class Aggregator(Part):
         """
         from bezoar.exchange import exchange_once
 
-        return exchange_once(self, messages, network)
+        return exchange_once(self, messages, as_network(network))
 
     def at(
         self,
@@ -156,10 +156,10 @@ class Aggregator(Part):
         if len(lacking):
             agent = lacking[0]
             raise BezoarError(
-                f"aggregator {self.name}: impossible at agent {agent} of the {network.name} "
-                f"network, which has {inputs[agent]} inputs and takes {estimate[agent]} of them "
-                f"for poisoned, but the rule {self.keeps}; lower 'estimate', or choose another "
-                "rule or network"
+                f"aggregator {self.name}: impossible at agent {network.names[agent]} of the "
+                f"{network.name} network, which has {inputs[agent]} inputs and takes "
+                f"{estimate[agent]} of them for poisoned, but the rule {self.keeps}; lower "
+                "'estimate', or choose another rule or network"
             )
 
     def __str__(self) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from bezoar.advice import compare
-from bezoar.cli._options import check_picture, read_poisoned
+from bezoar.cli._options import check_picture
 from bezoar.cli._run import train_shown
 from bezoar.cli._screen import (
     console,
@@ -18,7 +18,7 @@ from bezoar.cli._screen import (
     print_path,
 )
 from bezoar.experiments import RunSpec
-from bezoar.report import data_note, panels_figure, shown_first
+from bezoar.report import panels_figure, shown_first
 
 
 def compare_rules(
@@ -36,16 +36,13 @@ def compare_rules(
     check_picture(plot)
     names = {*RunSpec.model_fields, "seeds", "metric", "estimate"}
     given = {name: options[name] for name in names if options.get(name) is not None}
-    if "poisoned" in given:
-        given["poisoned"] = read_poisoned(given["poisoned"])
     before = time.perf_counter()
     train = partial(train_shown, store=store, workers=workers)
     found = compare(rules=rules or "all", train=train, **given)
     seconds = time.perf_counter() - before
     if plot:
-        note = data_note(found.spec.dataset, found.data_note)
         metrics = dict.fromkeys([found.metric.name, *shown_first(found.baseline.curve.runs)[:2]])
-        panels_figure(plot, [found.panel], list(metrics), note)
+        panels_figure(plot, [found.panel], list(metrics), found.note)
     if json:
         print_json(found.document() | {"seconds": round(seconds, 3)})
         return

@@ -8,6 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from bezoar.cli._options import (
+    FILES,
     STORE,
     Attack,
     DataDir,
@@ -18,6 +19,7 @@ from bezoar.cli._options import (
     Model,
     Network,
     Partition,
+    Placement,
     Plot,
     Poisoned,
     Samples,
@@ -61,6 +63,7 @@ def run(
     ] = None,
     network: Network = None,
     poisoned: Poisoned = None,
+    placement: Placement = None,
     aggregator: Rules = None,
     partition: Partition = None,
     attack: Attack = None,
@@ -119,6 +122,7 @@ def compare(
     context: typer.Context,
     network: Network = None,
     poisoned: Poisoned = None,
+    placement: Placement = None,
     rules: Annotated[
         list[str] | None,
         typer.Option(
@@ -252,6 +256,7 @@ def report(
 def show(
     network: Network = None,
     poisoned: Poisoned = None,
+    placement: Placement = None,
     partition: Partition = None,
     dataset: Dataset = None,
     samples: Samples = None,
@@ -263,23 +268,25 @@ def show(
     """Show a network, who is poisoned, and the partition of the samples."""
     from bezoar.cli import _show
 
-    given: dict[str, Any] = {"network": network, "poisoned": poisoned, "partition": partition}
-    given |= {"dataset": dataset, "samples": samples}
+    given: dict[str, Any] = {"network": network, "poisoned": poisoned, "placement": placement}
+    given |= {"partition": partition, "dataset": dataset, "samples": samples}
     fields = {name: value for name, value in given.items() if value is not None}
     _show.show({**fields, "seed": seed}, plot, json)
 
 
 @app.command()
 def theory(
-    network: Annotated[str, choice("networks")] = "two_castle",
+    network: Annotated[str, choice("networks", FILES)] = "two_castle",
     poisoned: Poisoned = None,
+    placement: Placement = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of random placements.")] = 0,
     aggregator: Rules = None,
     json: Json = False,
 ) -> None:
     """Show what the theory promises on a network, and the worst placement of poisoned agents."""
     from bezoar.cli import _theory
 
-    _theory.show_theory(network, poisoned, aggregator or [], json)
+    _theory.show_theory(network, poisoned, placement, seed, aggregator or [], json)
 
 
 @app.command(name="list")

@@ -27,7 +27,18 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would be
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 Poisoned = Annotated[
     str | None,
-    typer.Option(help="How many agents, or which (3,5 or 3,), or none.", show_default=False),
+    typer.Option(
+        help="How many agents, or the names of those that are (3,5 or 3, or ward-7), or none.",
+        show_default=False,
+    ),
+]
+Placement = Annotated[
+    str | None,
+    typer.Option(
+        help="Where a number of poisoned agents sit: last, random, degree, betweenness, worst or "
+        "cut. Default: as the network says.",
+        show_default=False,
+    ),
 ]
 Plot = Annotated[Path | None, typer.Option(help="Save a picture here (.png, .pdf, .svg).")]
 Workers = Annotated[
@@ -51,7 +62,8 @@ Schedule = Annotated[str | None, choice("schedules")]
 Keep = Annotated[
     Path | None, typer.Option(help="Keep finished runs here, and take those that are there.")
 ]
-Network = Annotated[str | None, choice("networks")]
+FILES = "Or a file: GraphML, GEXF, GML, JSON, CSV or another list of links."
+Network = Annotated[str | None, choice("networks", FILES)]
 Partition = Annotated[str | None, choice("partitions")]
 
 
@@ -62,21 +74,6 @@ def _use_data_dir(folder: Path | None) -> Path | None:
             raise BezoarError(f"data_dir: expected a folder, found {str(folder)!r}")
         os.environ[DATA_VARIABLE] = str(folder)
     return folder
-
-
-def read_poisoned(text: str) -> int | tuple[int, ...]:
-    """``"2"`` as a number of agents; ``"3,"``, ``"3,5"`` and ``"none"`` as agents."""
-    try:
-        if text == "none":
-            return ()
-        if "," in text:
-            return tuple(int(part) for part in text.split(",") if part.strip())
-        return int(text)
-    except ValueError:
-        raise BezoarError(
-            f"poisoned: expected a number of agents such as 2, agents such as 3,5 or 3, (with a "
-            f"comma), or none; found {text!r}"
-        ) from None
 
 
 def check_picture(path: Path | None) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import typer
 
 from bezoar._errors import BezoarError
-from bezoar.cli._options import check_picture, read_poisoned
+from bezoar.cli._options import check_picture
 from bezoar.cli._screen import (
     console,
     errors,
@@ -39,6 +39,7 @@ from bezoar.report import (
     agents_table,
     data_note,
     describe,
+    network_note,
     panel_page,
     panels_figure,
     shown_first,
@@ -74,8 +75,6 @@ def run(
     }
     names = RunSpec.model_fields.keys() - {"aggregator"}
     fields |= {name: options[name] for name in names if options.get(name) is not None}
-    if options.get("poisoned") is not None:
-        fields["poisoned"] = read_poisoned(options["poisoned"])
     rules = list(aggregators) or [fields.get("aggregator", "weighted_mean")]
     specs = [RunSpec.read({**fields, "aggregator": rule}) for rule in rules]
     if baseline:
@@ -89,16 +88,19 @@ def run(
         runs.append(one)
     seconds = time.perf_counter() - before
     panel = _panel(specs, runs, baseline)
-    note = dataset_of(first).note
+    note, network = dataset_of(first).note, network_of(first)
+    notes = [data_note(first.dataset, note), network_note(first.network, network.note)]
     metrics = shown_first(runs)
     if plot:
-        panels_figure(plot, [panel], metrics, data_note(first.dataset, note))
+        panels_figure(plot, [panel], metrics, " ".join(filter(None, notes)))
     if json:
-        print_json(_document(specs, runs, seconds) | {"data_note": note})
+        print_json(
+            _document(specs, runs, seconds) | {"data_note": note, "network_note": network.note}
+        )
         return
     title = f"{first.model} on {first.dataset}, {first.partition}, on {first.network}"
     about = f"attack {first.attack}; {first.iterations} iterations in {seconds:.1f} s."
-    page = panel_page(title, panel, f"{describe(network_of(first))}; {about}")
+    page = panel_page(title, panel, f"{describe(network)}; {about}")
     print_page(page)
     print_meanings(page.tables[0].columns)
     for curve, spec in zip(panel.curves, specs, strict=True):
@@ -106,8 +108,8 @@ def run(
         if own.agents or own.listening:
             title = f"Every agent with {curve.name}"
             print_table(agents_table(own, network_of(spec), title=title))
-    if note:
-        console.print(data_note(first.dataset, note), markup=False)
+    for sentence in filter(None, notes):
+        console.print(sentence, markup=False)
     if plot:
         print_path("Picture", plot)
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from bezoar.cli._options import check_picture, read_poisoned
+from bezoar.cli._options import check_picture
 from bezoar.cli._screen import print_json, print_page, print_path
 from bezoar.experiments import RunSpec, dataset_of, network_of
 from bezoar.report import network_page, samples_of
@@ -12,8 +12,6 @@ from bezoar.report import network_page, samples_of
 def show(given: dict[str, Any], plot: Path | None, json: bool) -> None:
     """Show a network and a partition over its agents."""
     check_picture(plot)
-    if "poisoned" in given:
-        given = given | {"poisoned": read_poisoned(given["poisoned"])}
     spec = RunSpec.read(given)
     network = network_of(spec)
     samples = samples_of(spec, network.agents)
@@ -24,18 +22,20 @@ def show(given: dict[str, Any], plot: Path | None, json: bool) -> None:
         beside = plot.with_stem(f"{plot.stem}-partition")
         pictures = [
             network_figure(plot, network),
-            partition_figure(beside, samples, network.poisoned),
+            partition_figure(beside, samples, network.poisoned, network.names),
         ]
     if json:
         print_json(
             {
                 "network": network.name,
                 "agents": network.agents,
+                "names": list(network.names),
                 "edges": [list(edge) for edge in network.edges],
                 "poisoned": list(network.poisoned),
                 "regular_is_connected": network.regular_is_connected,
                 "samples": samples.tolist(),
                 "data_note": dataset_of(spec).note,
+                "network_note": network.note,
             }
         )
         return

@@ -5,28 +5,36 @@ from typing import Any
 
 from bezoar import theory
 from bezoar._errors import BezoarError
-from bezoar.cli._options import read_poisoned
 from bezoar.cli._screen import print_json, print_page
-from bezoar.experiments import poisoned_network, read_choice
+from bezoar.experiments import poisoned_network, read_choice, read_poisoned
 from bezoar.networks import Network
-from bezoar.report import describe, theory_page
+from bezoar.report import describe, network_note, theory_page
 
 
-def show_theory(network: str, poisoned: str | None, rules: Sequence[str], json: bool) -> None:
+def show_theory(
+    network: str,
+    poisoned: str | None,
+    placement: str | None,
+    seed: int,
+    rules: Sequence[str],
+    json: bool,
+) -> None:
     """Print what the theory says of a network."""
-    made = poisoned_network(
-        read_choice("network", network), None if poisoned is None else read_poisoned(poisoned)
-    )
+    choice = read_choice("network", network)
+    who = None if poisoned is None else read_poisoned(poisoned)
+    made = poisoned_network(choice, who, placement, seed)
     asked = [_rule(text, made) for text in rules]
     names = {rule["aggregator"] for rule in asked}
     found = theory.overview(made, _common_mixing(asked), names)
     if json:
-        print_json(found | {"rules": asked})
+        more = {"names": list(made.names), "network_note": made.note, "rules": asked}
+        print_json(found | more)
         return
     impossible = [rule["impossible"] for rule in asked if rule["impossible"]]
     unknown = names - {"weighted_mean", *theory.MATRIX_OF}
     notes = [f"{rule}: no contraction constant ρ is known." for rule in sorted(unknown)]
-    print_page(theory_page(f"{network}: {describe(made)}", made, found, [*impossible, *notes]))
+    told = [*impossible, *notes, *filter(None, [network_note(choice, made.note)])]
+    print_page(theory_page(f"{network}: {describe(made)}", made, found, told))
 
 
 def _rule(text: str, network: Network) -> dict[str, Any]:

@@ -23,7 +23,14 @@ from bezoar.experiments._select import (
     matches,
     read_conditions,
 )
-from bezoar.experiments._spec import CHOICES, FORMAL, RunSpec, read_toml, spec_of
+from bezoar.experiments._spec import (
+    CHOICES,
+    FORMAL,
+    RunSpec,
+    read_poisoned,
+    read_toml,
+    spec_of,
+)
 from bezoar.experiments._sweep import Executor, Swept, Watch, sweep, threads
 from bezoar.store import (
     BrokenRunError,
@@ -97,6 +104,7 @@ __all__ = [
     "provenance",
     "read_choice",
     "read_conditions",
+    "read_poisoned",
     "read_sweep",
     "read_toml",
     "run",

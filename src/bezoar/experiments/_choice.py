@@ -23,10 +23,16 @@ from bezoar._options import (
 
 #: How the names of files end that stand for a part, and what reads them.
 FILES = {
-    "network": ("from_file", (".graphml", ".edges", ".edgelist", ".txt", ".csv", ".json")),
+    "network": (
+        "from_file",
+        (".graphml", ".gexf", ".gml", ".json", ".csv", ".tsv", ".edges", ".edgelist", ".txt"),
+    ),
     "dataset": ("npz", (".npz",)),
     "start": ("weights", (".safetensors",)),
 }
+
+#: What is meant by a table without a name, by an option that it has.
+UNNAMED = {"network": {"edges": "from_edges"}}
 
 
 @dataclass(frozen=True)
@@ -109,12 +115,14 @@ def read_choice(kind: str, found: Any, folder: Path | None = None) -> Choice:
     if isinstance(found, str | Path):
         return _read(kind, *split_choice(kind, str(found)), True, folder)
     if isinstance(found, Mapping):
-        if not isinstance(found.get("name"), str):
+        meant = (name for option, name in UNNAMED.get(kind, {}).items() if option in found)
+        name = found.get("name", next(meant, None))
+        if not isinstance(name, str):
             raise BezoarError(
                 f"{kind}: expected a table with a name, as in {{name = …}}; found {found!r}"
             )
         options = {key: value for key, value in found.items() if key != "name"}
-        return _read(kind, found["name"], options, False, folder)
+        return _read(kind, name, options, False, folder)
     return _of_object(kind, found)
 
 
@@ -136,13 +144,15 @@ def option_text(value: Any) -> str:
 def split_choice(kind: str, text: str) -> tuple[str, dict[str, str]]:
     """A choice as it is typed, as a name and the texts of options.
 
-    The name of a file stands for what reads it.
+    The name of a file stands for what reads it: ``office.csv``, ``office.csv:symmetric=true``.
     """
     reader, endings = FILES.get(kind, ("", ()))
-    if text.lower().endswith(tuple(endings)) and "=" not in text:
+    if text.lower().endswith(endings) and (":" not in text or "=" not in text):
         return reader, {"path": text}
     name, rest = _parts.split_own(kind, text)
     options: dict[str, str] = {}
+    if name.lower().endswith(endings) and endings:
+        name, options = reader, {"path": name}
     for part in filter(None, (part.strip() for part in rest.split(","))):
         option, equals, value = (piece.strip() for piece in part.partition("="))
         if not equals or not option:
@@ -180,14 +190,22 @@ def _checked(
 
 
 def _choice(kind: str, name: str, make: _parts.Maker, values: Mapping[str, Any]) -> Choice:
-    options, defaults = plain_options(make, values), default_options(make)
+    options, defaults, given = plain_options(make, values), default_options(make), name
     changed = {o: v for o, v in options.items() if o not in defaults or defaults[o] != v}
-    return Choice(kind, name, options, text=_typed(name, changed))
+    if name == FILES.get(kind, ("",))[0]:
+        name = changed.pop("path")
+    return Choice(kind, given, options, text=_typed(name, changed))
 
 
 def _typed(name: str, options: Mapping[str, Any]) -> str:
-    told = ",".join(f"{option}={option_text(value)}" for option, value in options.items())
+    told = ",".join(f"{option}={_short(value)}" for option, value in options.items())
     return f"{name}:{told}" if told else name
+
+
+def _short(value: Any) -> str:
+    """An option's value as it is typed; long lists, which nobody types, in a few words."""
+    text = option_text(value)
+    return text if len(text) <= 60 or not isinstance(value, list) else f"[{len(value)} items]"
 
 
 def _of_object(kind: str, found: Any) -> Choice:

@@ -13,8 +13,9 @@ from bezoar.experiments._spec import CHOICES, RunSpec, read_toml
 #: The field with the blocks of what should vary together.
 GROUP = "group"
 
-#: Fields and options whose value is a list by nature: only a list with a list inside is swept.
-LISTS = ("poisoned", "metrics", "listening", "head")
+#: Fields and options whose value is a list by nature, and how many lists that is inside each
+#: other. A list with one list more inside is swept.
+LISTS = {"poisoned": 1, "metrics": 1, "listening": 1, "head": 1, "edges": 2}
 
 #: The largest number of combinations a document may have.
 MOST = 100_000
@@ -126,11 +127,16 @@ def _choices(field: str, item: Any) -> list[Any]:
 def _items(name: str, value: Any) -> list[Any]:
     if not _is_several(value):
         return [value]
-    if name in LISTS and not any(_is_several(item) for item in value):
+    if name in LISTS and _depth(value) <= LISTS[name]:
         return [value]
     if not value:
         raise BezoarError(f"{name}: expected at least one value, found an empty list")
     return list(value)
+
+
+def _depth(value: Any) -> int:
+    """How many lists there are inside each other."""
+    return 1 + max(map(_depth, value), default=0) if _is_several(value) else 0
 
 
 def _is_several(value: Any) -> bool:

@@ -46,7 +46,7 @@ def identity(spec: RunSpec, network: "Network", dataset: "Dataset") -> str:
     document["network"]["fingerprint"] = network.fingerprint  # which covers who is poisoned
     document["dataset"]["options"].pop("data_dir", None)  # where it lies; this is what it is:
     document["dataset"]["fingerprint"] = dataset.fingerprint
-    del document["poisoned"]
+    del document["poisoned"], document["placement"]
     if document["metrics"] is None:
         from bezoar.training import METRICS
 

@@ -12,7 +12,7 @@ from bezoar.data import Dataset, Partition
 from bezoar.experiments._choice import Choice
 from bezoar.experiments._identity import identity
 from bezoar.experiments._spec import RunSpec, spec_of
-from bezoar.networks import Network
+from bezoar.networks import Network, place, poison
 from bezoar.store import StoredRun
 
 
@@ -23,26 +23,32 @@ def part(choice: Choice) -> Any:
 
 def network_of(spec: RunSpec) -> Network:
     """The network of a spec, with its poisoned agents."""
-    return poisoned_network(spec.network, spec.poisoned)
+    return poisoned_network(spec.network, spec.poisoned, spec.placement, spec.seed)
 
 
-def poisoned_network(choice: Choice, poisoned: int | tuple[int, ...] | None) -> Network:
+def poisoned_network(
+    choice: Choice,
+    poisoned: int | tuple[int | str, ...] | None,
+    placement: str | None = None,
+    seed: int = 0,
+) -> Network:
     """A network with a word on who is poisoned.
 
     Args:
         choice: the network.
-        poisoned: how many agents, which sit where the network says; or which; or, if ``None``, as
-            the network says.
+        poisoned: how many agents; or the names of those that are; or, if ``None``, as the network
+            says.
+        placement: where a number of agents sit; see :func:`bezoar.networks.place`. By default
+            where the network says; where it does not, the last agents.
+        seed: what random placements follow from.
     """
-    if isinstance(poisoned, int):
-        if choice.part is not None:
-            raise BezoarError(
-                f"poisoned: of a network that is given as an object, say which agents, such as "
-                f"[3]; found {poisoned}"
-            )
-        return _network(choice, _maker(choice), _stamps(choice), poisoned)
-    network = _network(choice, _maker(choice), _stamps(choice), None)
-    return network if poisoned is None else _poisoned(network, poisoned)
+    if placement is not None and isinstance(poisoned, tuple) and poisoned:
+        raise BezoarError(
+            f"placement: {placement!r} says where a number of poisoned agents sit, but poisoned "
+            f"names them: {', '.join(map(str, poisoned))}; give one or the other"
+        )
+    drawn = seed if placement == "random" else 0
+    return _network(choice, _maker(choice), _stamps(choice), poisoned, placement, drawn)
 
 
 def network_of_run(run: StoredRun) -> Network:
@@ -98,14 +104,23 @@ def _part(choice: Choice, maker: Any) -> Any:
 
 
 @lru_cache(maxsize=128)
-def _network(choice: Choice, maker: Any, stamps: Hashable, poisoned: int | None) -> Network:
-    made: Network = choice.make() if poisoned is None else choice.make(poisoned=poisoned)
-    return made
-
-
-@lru_cache(maxsize=128)
-def _poisoned(network: Network, poisoned: tuple[int, ...]) -> Network:
-    return network.with_poisoned(poisoned)
+def _network(
+    choice: Choice,
+    maker: Any,
+    stamps: Hashable,
+    poisoned: int | tuple[int | str, ...] | None,
+    placement: str | None,
+    seed: int,
+) -> Network:
+    if isinstance(poisoned, int) and "poisoned" in choice.options:
+        made: Network = choice.make(poisoned=poisoned)  # the number may shape the network
+    else:
+        made = choice.make()
+        if poisoned is not None:
+            made = poison(made, poisoned)
+    if placement is None or not made.poisoned:
+        return made
+    return place(made, len(made.poisoned), placement, seed)
 
 
 @lru_cache(maxsize=8)

@@ -57,6 +57,10 @@ def _field(field: str, plain: Schema) -> Schema:
         from bezoar.training import METRICS
 
         plain = {"type": "array", "items": {"enum": list(METRICS)}}
+    elif field == "placement":
+        from bezoar.networks import PLACEMENTS
+
+        plain = {"enum": list(PLACEMENTS)}
     elif field == "poisoned":
         plain["anyOf"] = [kind for kind in plain["anyOf"] if kind.get("type") != "null"]
     return about | _several(field, plain)
@@ -67,7 +71,9 @@ def _several(name: str, one: Schema) -> Schema:
     several: Schema = {"type": "array", "items": one, "minItems": 1}
     if name in LISTS:
         # A list of plain values is one value; a list with a list inside is several.
-        several["contains"] = {"type": "array"}
+        several["contains"] = {"type": "array"} | (
+            {"items": {"type": "array"}} if LISTS[name] > 1 else {}
+        )
     return {"anyOf": [*one.get("anyOf", [one]), several]}
 
 

@@ -1,5 +1,6 @@
 """A run as a typed document."""
 
+import csv
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -60,10 +61,15 @@ class RunSpec(BaseModel):
     )
     partition: Choice = _chosen("iid", "How the samples are divided among all agents.")
     network: Choice = _chosen("two_castle", "Who is linked to whom, and who is poisoned.")
-    poisoned: Count | tuple[Count, ...] | None = Field(
+    poisoned: Count | tuple[Count | str, ...] | None = Field(
         default=None,
-        description="How many agents are poisoned, or which ([] for nobody); by default as the "
-        "network says.",
+        description="How many agents are poisoned, or the names of those that are ([] for nobody); "
+        "by default as the network says.",
+    )
+    placement: str | None = Field(
+        default=None,
+        description="Where a number of poisoned agents sit; by default where the network says, in "
+        "files the last.",
     )
     attack: Choice = _chosen("label_flip", "What poisoned agents do to their labels or messages.")
     model: Choice = _chosen("softmax", "What is trained.")
@@ -138,7 +144,9 @@ class RunSpec(BaseModel):
 
     @field_validator("poisoned", "metrics", "listening", mode="before")
     @classmethod
-    def _as_tuple(cls, found: Any) -> Any:
+    def _as_tuple(cls, found: Any, info: ValidationInfo) -> Any:
+        if isinstance(found, str) and info.field_name == "poisoned":
+            found = read_poisoned(found)
         if getattr(found, "shape", None):  # an array
             found = found.tolist()
         if isinstance(found, list | tuple | set | frozenset):
@@ -148,8 +156,22 @@ class RunSpec(BaseModel):
     @field_validator("poisoned", "listening")
     @classmethod
     def _in_order(cls, found: Any) -> Any:
-        """The same agents or iterations in another order are the same run."""
-        return tuple(sorted(set(found))) if isinstance(found, tuple) else found
+        """The same in another order is the same run; an agent's number is the name it reads as."""
+        if not isinstance(found, tuple):
+            return found
+        return tuple(
+            sorted(set(map(_agent, found)), key=lambda agent: (isinstance(agent, str), agent))
+        )
+
+    @field_validator("placement")
+    @classmethod
+    def _known_placement(cls, found: Any, info: ValidationInfo) -> Any:
+        if found is not None and not (info.context or {}).get("recalled"):
+            from bezoar._options import choose
+            from bezoar.networks import PLACEMENTS
+
+            choose("placement", found, PLACEMENTS)
+        return found
 
     @field_validator("metrics")
     @classmethod
@@ -239,6 +261,42 @@ class RunSpec(BaseModel):
     def texts(self) -> dict[str, str]:
         """Each choice as it is typed."""
         return {field: str(getattr(self, field)) for field in CHOICES}
+
+
+def read_poisoned(text: str) -> int | tuple[int | str, ...]:
+    """``"2"`` as a number of agents; ``"3,"``, ``"3,5"``, ``"ward-7"`` and ``"none"`` as agents.
+
+    A name with a comma in it is written in double quotes.
+    """
+    plain = text.strip()
+    if plain == "none":
+        return ()
+    if plain.isdecimal():
+        return int(plain)
+    [names] = csv.reader([plain], skipinitialspace=True) if plain else [[]]
+    found = [name.strip() for name in names]
+    if len(found) > 1 and not found[-1]:
+        found.pop()  # the comma of "3,"
+    if not found or not all(found) or _is_number(plain):
+        raise BezoarError(
+            f"poisoned: expected a number of agents such as 2, names of agents such as 3,5 or 3, "
+            f"(with a comma), or none; found {text!r}"
+        )
+    return tuple(map(_agent, found))
+
+
+def _agent(name: int | str) -> int | str:
+    """The name of an agent; one that reads as a number is that number."""
+    text = str(name)
+    return int(text) if text.isdecimal() and str(int(text)) == text else name
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def read_toml(path: str | Path) -> dict[str, Any]:

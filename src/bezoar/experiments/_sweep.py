@@ -297,6 +297,8 @@ class _Work:
             told_of_run = told | {"trained_with": others, **history.details}
             if run.dataset.note:
                 told_of_run["data_note"] = run.dataset.note
+            if run.network.note:
+                told_of_run["network_note"] = run.network.note
             self._store.save(key, finished, told_of_run, spec.keep_models)
             if not self._is_done(key):  # or it would be computed for ever
                 raise StoreError(f"store: {self._store.path} does not give back what was written")

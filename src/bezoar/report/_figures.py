@@ -55,8 +55,13 @@ def panels_figure(
         return save_figure(figure, path)
 
 
-def partition_figure(path: Path, counts: Integers, poisoned: Sequence[int] = ()) -> Path:
-    """Save a picture of a partition, given ``[agents, classes]`` numbers of samples."""
+def partition_figure(
+    path: Path, counts: Integers, poisoned: Sequence[int] = (), names: Sequence[str] = ()
+) -> Path:
+    """Save a picture of a partition, given ``[agents, classes]`` numbers of samples.
+
+    Agents are called by their ``names``, by default their numbers.
+    """
     agents, classes = counts.shape
     size = (max(4.0, 0.5 * classes + 2), max(2.5, 0.32 * min(agents, 60) + 1.2))
     with pictures() as plt:
@@ -68,8 +73,10 @@ def partition_figure(path: Path, counts: Integers, poisoned: Sequence[int] = ())
         if classes <= 20:
             axes.set_xticks(range(classes))
         if agents <= 60:
-            names = [f"{agent} poisoned" if agent in poisoned else agent for agent in range(agents)]
-            axes.set_yticks(range(agents), names)
+            called = list(names or map(str, range(agents)))
+            for agent in poisoned:
+                called[agent] += " poisoned"
+            axes.set_yticks(range(agents), called)
         if agents <= 30 and classes <= 20:
             for agent, kind in np.argwhere(counts):
                 colour = "black" if counts[agent, kind] > counts.max() / 2 else "white"

@@ -11,7 +11,7 @@ from bezoar.experiments import RunSpec, StoredRun, dataset_of, network_of_run, p
 from bezoar.networks import Network
 from bezoar.report._page import Integers, Page, Panel, Table
 from bezoar.report._style import look
-from bezoar.report._tables import data_note
+from bezoar.report._tables import data_note, network_note
 
 #: What :func:`bezoar.theory.overview` says of a network, and what gives a rule's label.
 Overview = dict[str, Any]
@@ -30,7 +30,7 @@ MIXING = "metropolis"
 def describe(network: Network) -> str:
     """The numbers of agents and edges, and who is poisoned."""
     agents, edges = count(network.agents, "agent"), count(network.adjacency.nnz // 2, "edge")
-    return f"{agents}, {edges}; poisoned: {listed(network.poisoned)}"
+    return f"{agents}, {edges}; poisoned: {listed(network.named(network.poisoned))}"
 
 
 def theory_page(
@@ -46,12 +46,17 @@ def theory_page(
     apart = f"The regular agents fall into {pieces} pieces: no robust rule can join them."
     sentences = [
         f"δ = {number(found['delta'])} of all agents; δ_max = {number(found['delta_max'])} "
-        f"(agent {agent}: {inputs}).",
+        f"(agent {network.names[agent]}: {inputs}).",
         *([apart] if pieces > 1 else []),
         *notes,
         f"In one sentence: {found['verdict']}",
     ]
-    tables = [_theorems(found, label), _table_1(found, label), _table_2(found), _worst(found)]
+    tables = [
+        _theorems(found, label),
+        _table_1(found, label),
+        _table_2(found),
+        _worst(found, network),
+    ]
     return Page(
         name="theory",
         title=title,
@@ -126,12 +131,12 @@ def _table_2(found: Overview) -> Table:
     return Table.of(title, ("rule", "order", "value"), rows)
 
 
-def _worst(found: Overview) -> Table:
+def _worst(found: Overview, network: Network) -> Table:
     worst, rows = found["worst_placement"], []
     for row in worst:
         bound = "exact" if row["exact"] else _readable(row["bound"])
         values = (_readable(row["now"]), _readable(row["value"]), bound)
-        rows.append((QUANTITIES[row["quantity"]], *values, listed(row["poisoned"])))
+        rows.append((QUANTITIES[row["quantity"]], *values, listed(network.named(row["poisoned"]))))
     agents = count(worst[0]["agents"], "poisoned agent") if worst else ""
     columns = ("quantity", "now", "worst", "at most", "poisoned there")
     return Table.of(f"Worst placement of {agents}", columns, rows)
@@ -159,12 +164,13 @@ def network_page(spec: RunSpec, network: Network) -> Page:
         "■ marks poisoned agents; P_w is the number of poisoned agents among an agent's inputs, "
         "itself included.",
         data_note(spec.dataset, dataset_of(spec).note),
+        network_note(spec.network, network.note),
     )
     return Page(
         name="network",
         title=f"{spec.network}: {describe(network)}",
         caption=" ".join(filter(None, sentences)),
-        tables=(_table(title, samples, network.poisoned, columns),),
+        tables=(_table(title, samples, network, network.poisoned, columns),),
     )
 
 
@@ -174,7 +180,7 @@ def partition_tables(runs: Sequence[StoredRun]) -> list[Table]:
     for run in runs:
         with suppress(BezoarError):  # the network's own page says what is wrong
             spec, network = spec_of(run), network_of_run(run)
-            same = (spec.dataset, spec.partition, network.agents)
+            same = (spec.dataset, spec.partition, network.names)
             alike.setdefault(same, []).append((spec, network))
     tables = []
     for several in alike.values():
@@ -188,17 +194,22 @@ def _table_of_runs(runs: Sequence[tuple[RunSpec, Network]]) -> Table:
     title = f"{first.partition} of {first.dataset}, {network.agents} agents"
     if len({spec.seed for spec, _ in runs}) > 1:
         title += f", seed {first.seed}"
-    names: list[dict[str, None]] = [{} for _ in range(network.agents)]
+    places: list[dict[str, None]] = [{} for _ in range(network.agents)]
     for spec, where in runs:
         for agent in where.poisoned:
-            names[agent][str(spec.network)] = None
+            places[agent][str(spec.network)] = None
     counts = samples_of(first, network.agents)
-    columns = {"all": counts.sum(axis=1).tolist(), "poisoned on": [*map(", ".join, names)]}
-    return _table(title, counts, [agent for agent, name in enumerate(names) if name], columns)
+    columns = {"all": counts.sum(axis=1).tolist(), "poisoned on": [*map(", ".join, places)]}
+    poisoned = [agent for agent, place in enumerate(places) if place]
+    return _table(title, counts, network, poisoned, columns)
 
 
 def _table(
-    title: str, counts: Integers, poisoned: Collection[int], more: Mapping[str, Sequence[object]]
+    title: str,
+    counts: Integers,
+    network: Network,
+    poisoned: Collection[int],
+    more: Mapping[str, Sequence[object]],
 ) -> Table:
     """A row for each agent: its samples of each class, and the values of ``more`` columns."""
     agents, classes = counts.shape
@@ -207,7 +218,7 @@ def _table(
         title += f" and {min(classes, CLASSES)} of {classes} classes)"
     rows = []
     for agent, held in enumerate(counts[:ROWS, :CLASSES].tolist()):
-        name = f"■ {agent}" if agent in poisoned else str(agent)
+        name = f"■ {network.names[agent]}" if agent in poisoned else network.names[agent]
         further = (str(values[agent]) for values in more.values())
         rows.append((name, *(str(count) if count else "·" for count in held), *further))
     shown = min(classes, CLASSES)

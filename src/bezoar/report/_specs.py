@@ -19,7 +19,7 @@ NAMED = ("network", "partition")
 ORDER = (*NAMED, *(name for name in RunSpec.model_fields if name not in NAMED))
 
 #: Fields that do not matter to a run in which nobody is poisoned.
-POISON = ("poisoned", "attack")
+POISON = ("poisoned", "placement", "attack")
 
 #: Fields whose values are understood alone, and how those of some others are written.
 ALONE = {*CHOICES, "dtype"} - {"start"}

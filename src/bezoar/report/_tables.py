@@ -43,9 +43,18 @@ def data_note(dataset: object, note: str) -> str:
     return f"Data: {dataset}, {note}." if note else ""
 
 
+def network_note(network: object, note: str) -> str:
+    """What a reader must know about a network, as a sentence; empty if there is nothing."""
+    return f"Network: {network}, {note}." if note else ""
+
+
 def data_notes(runs: Iterable[StoredRun]) -> list[str]:
-    """The notes about the data of finished runs, each once."""
-    notes = (data_note(spec_of(run).dataset, run.provenance.get("data_note", "")) for run in runs)
+    """The notes about the data and the networks of finished runs, each once."""
+    notes = []
+    for run in runs:
+        spec, told = spec_of(run), run.provenance
+        notes.append(data_note(spec.dataset, told.get("data_note", "")))
+        notes.append(network_note(spec.network, told.get("network_note", "")))
     return list(dict.fromkeys(filter(None, notes)))
 
 
@@ -78,7 +87,8 @@ def run_page(run: StoredRun) -> Page:
     fields = ((field, field_text(spec, field)) for field in RunSpec.model_fields)
     values = ((name, number(value)) for name, value in last_values(run).items())
     origin = flat(run.provenance)
-    origin.pop("data_note", None)  # the caption has it
+    for note in ("data_note", "network_note"):
+        origin.pop(note, None)  # the caption has it
     known = run.agents or run.listening
     tables = (
         Table.of("", ("field", "value"), fields),
@@ -86,7 +96,7 @@ def run_page(run: StoredRun) -> Page:
         *([agents_table(run, run.network)] if known and run.network else []),
         Table.of("Where and when", ("what", "found"), ((k, str(v)) for k, v in origin.items())),
     )
-    return Page(name="run", title=run.key, caption="".join(data_notes([run])), tables=tables)
+    return Page(name="run", title=run.key, caption="\n".join(data_notes([run])), tables=tables)
 
 
 def agents_table(
@@ -114,19 +124,20 @@ def agents_table(
         title += f", and whom they listened to in iteration {last}"
         columns["own"] = [number(float(weights[agent, agent])) for agent in agents]
         columns["poison"] = [number(float(poisoned[agent])) for agent in agents]
-        columns["neighbours"] = [_heard(weights, agent) for agent in agents]
-    names = [f"■ {agent}" if agent in network.poisoned else str(agent) for agent in agents]
+        columns["neighbours"] = [_heard(weights, network, agent) for agent in agents]
+    names = [f"{'■ ' * (agent in network.poisoned)}{network.names[agent]}" for agent in agents]
     if len(agents) > ROWS:
         title += f" (the first {ROWS} of {len(agents)} agents)"
     rows = list(zip(names, *columns.values(), strict=True))
     return Table.of(title, ("agent", *columns), rows[:ROWS])
 
 
-def _heard(weights: "csr_array", agent: int) -> str:
+def _heard(weights: "csr_array", network: "Network", agent: int) -> str:
     """The weights that an agent gave to its neighbours, the largest first, without zeros."""
     row = weights[[agent]].tocoo()
     given = [(-weight, other) for other, weight in zip(row.coords[1], row.data, strict=True)]
-    told = [f"{other}: {-w:.3f}" for w, other in sorted(given) if w and other != agent]
+    kept = [(-w, other) for w, other in sorted(given) if w and other != agent]
+    told = [f"{network.names[other]}: {weight:.3f}" for weight, other in kept]
     return ", ".join([*told[:NEIGHBOURS], *(["…"] if len(told) > NEIGHBOURS else [])])
 
 

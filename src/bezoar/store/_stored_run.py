@@ -166,9 +166,14 @@ class StoredRun:
             return None
         with self._reading(NETWORK) as content:
             document = json.loads(content)
-            graph = nx.Graph(document["edges"])
-            graph.add_nodes_from(range(document["agents"]))
-            return Network(graph, document["poisoned"], name=document["name"])
+            names = document.get("names") or list(range(document["agents"]))
+            graph = nx.Graph()
+            graph.add_nodes_from(names)
+            graph.add_edges_from((names[one], names[other]) for one, other in document["edges"])
+            for agent, place in zip(names, document.get("positions", ()), strict=False):
+                graph.nodes[agent]["pos"] = place
+            poisoned = [names[agent] for agent in document["poisoned"]]
+            return Network(graph, poisoned, name=document["name"], note=document.get("note", ""))
 
     @property
     def models(self) -> "Tensor":
@@ -296,6 +301,12 @@ def digest(content: bytes) -> str:
 
 def _network_file(network: "Network") -> bytes:
     told = {field: getattr(network, field) for field in ("name", "agents", "edges", "poisoned")}
+    if network.names != tuple(map(str, range(network.agents))):
+        told["names"] = network.names
+    if network.positions is not None:
+        told["positions"] = network.positions.tolist()
+    if network.note:
+        told["note"] = network.note
     return (json.dumps(told, ensure_ascii=False, separators=(",", ":")) + "\n").encode()
 
 

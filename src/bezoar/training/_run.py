@@ -8,7 +8,7 @@ from torch import Tensor
 
 from bezoar.aggregators import Aggregator
 from bezoar.attacks import Attack
-from bezoar.networks import Network, NetworkOverTime
+from bezoar.networks import Network, NetworkOverTime, as_network
 from bezoar.training._optimizers import Optimizer, PlainStep
 from bezoar.training._schedules import InverseSqrt, Schedule
 
@@ -37,9 +37,10 @@ class Run:
     optimizer: Optimizer = field(default_factory=PlainStep)
 
     def __post_init__(self) -> None:
-        found: Any = self.network
+        found: Any = as_network(self.network)
         if not isinstance(found, Network | NetworkOverTime):
-            object.__setattr__(self, "network", NetworkOverTime(found))
+            found = NetworkOverTime(found)
+        object.__setattr__(self, "network", found)
 
 
 @dataclass(frozen=True)
