@@ -171,7 +171,9 @@ def test_a_number_of_agents_is_placed(office):
     assert poisoned(poisoned=2) == (2, 3)
     assert poisoned(poisoned=2, placement="cut") == (1, 3)
     assert poisoned(poisoned=2, placement="degree") == (0, 1)
-    assert poisoned(placement="degree") == ()  # the file marks nobody
+    with pytest.raises(BezoarError, match=r"placement: 'degree' says .* but nobody is poisoned"):
+        poisoned(placement="degree")  # the file marks nobody
+    assert network_of(RunSpec.read({"network": "star", "placement": "degree"})).poisoned == (0,)
     seeds = {poisoned(poisoned=1, placement="random", seed=seed) for seed in range(9)}
     assert len(seeds) > 1
     fan = RunSpec.read({"network": "fan", "placement": "last", "poisoned": 2})

@@ -61,12 +61,15 @@ def test_names_are_beside_their_agents_and_do_not_cover_each_other():
     network = hospital()
     drawn = drawing(network)
     assert [name.text for name in drawn["names"]] == list(network.names)
-    boxes = [(name.x, name.y, 5.8 * len(name.text), 10.0) for name in drawn["names"]]
+    boxes = [
+        (x + name.right, y + name.down, 5.8 * len(name.text), 10.0)
+        for name, (x, y) in zip(drawn["names"], drawn["places"], strict=True)
+    ]
     covered = [_overlap(one, other) for one, other in combinations(boxes, 2)]
     assert sum(area > 20 for area in covered) <= 2
-    for name, (x, y) in zip(drawn["names"], drawn["places"], strict=True):
-        assert np.hypot(name.x - x, (name.y - y)) < 70
-        assert 0 <= name.x <= WIDTH
+    for name, box in zip(drawn["names"], boxes, strict=True):
+        assert np.hypot(name.right, name.down) < 70
+        assert 0 <= box[0] <= WIDTH
 
 
 def test_short_names_are_inside_long_ones_are_cut():

@@ -30,7 +30,7 @@ def plan_text(plan: Plan, workers: int | None) -> str:
 def group_title(specs: Sequence[RunSpec]) -> str:
     """A short title for a group of runs: what they have in common."""
     first = specs[0]
-    names = list(dict.fromkeys(spec.network.name for spec in specs))
+    names = list(dict.fromkeys(str(spec.network).partition(":")[0] for spec in specs))
     where = ", ".join(names) if len(names) <= 3 else f"{len(names)} networks"
     return f"{first.partition} on {where}, seed {first.seed}: {count(len(specs), 'run')}"
 

@@ -151,7 +151,7 @@ def split_choice(kind: str, text: str) -> tuple[str, dict[str, str]]:
         return reader, {"path": text}
     name, rest = _parts.split_own(kind, text)
     options: dict[str, str] = {}
-    if name.lower().endswith(endings) and endings:
+    if name.lower().endswith(endings):
         name, options = reader, {"path": name}
     for part in filter(None, (part.strip() for part in rest.split(","))):
         option, equals, value = (piece.strip() for piece in part.partition("="))

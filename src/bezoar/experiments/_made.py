@@ -118,6 +118,11 @@ def _network(
         made = choice.make()
         if poisoned is not None:
             made = poison(made, poisoned)
+    if placement is not None and poisoned is None and not made.poisoned:
+        raise BezoarError(
+            f"placement: {placement!r} says where poisoned agents sit, but nobody is poisoned; say "
+            "how many with poisoned, such as 2"
+        )
     if placement is None or not made.poisoned:
         return made
     return place(made, len(made.poisoned), placement, seed)

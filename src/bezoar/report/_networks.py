@@ -28,18 +28,24 @@ LONGEST, INSIDE = 18, 3
 #: Pixels of a drawing in the HTML report: its width, its least height, and its margin.
 WIDTH, HEIGHT, MARGIN = 340.0, 80.0, 24.0
 
-#: The height of a name's letters, and the width of one of them, as a share of it.
-LETTERS, LETTER = 10.0, 0.58
+#: The height of a name's letters in matplotlib's points and in the report's pixels, and the width
+#: of a letter as a share of it.
+POINTS, PIXELS, LETTER = 7.0, 10.0, 0.6
 
 
 @dataclass(frozen=True)
 class Name:
-    """An agent's name in a drawing: the middle of the text, and whether it is inside the dot."""
+    """An agent's name in a drawing: how far the middle of the text is from that of the dot."""
 
+    agent: int
     text: str
-    x: float
-    y: float
-    inside: bool
+    right: float = 0.0
+    down: float = 0.0
+
+    @property
+    def inside(self) -> bool:
+        """Whether it is inside the dot."""
+        return self.right == self.down == 0
 
 
 def draw_network(network: Network, axes: Any, labels: Mapping[int, str] | None = None) -> None:
@@ -51,7 +57,8 @@ def draw_network(network: Network, axes: Any, labels: Mapping[int, str] | None =
         return
     box = axes.get_window_extent()
     points_per_pixel = 72 / axes.figure.dpi
-    width, height = (0.84 * points_per_pixel * length for length in (box.width, box.height))
+    # Titles and legends will take some of the room.
+    width, height = (0.85 * points_per_pixel * length for length in (box.width, box.height))
     points = agent_positions(network)
     extent = np.maximum(points.max(0) - points.min(0), 1e-9)
     scale = min(width / extent[0], height / extent[1])  # units to typographic points
@@ -71,18 +78,19 @@ def draw_network(network: Network, axes: Any, labels: Mapping[int, str] | None =
             style["node_size"] *= 2  # or they would not be found
         dots = nx.draw_networkx_nodes(network.graph, places, list(agents), ax=axes, **style)
         dots.set_clip_on(False)
-    room = np.array([radius + 3 * LETTERS, radius + 1.5 * LETTERS]) / scale
+    room = np.array([radius + 3 * POINTS, radius + 2 * POINTS]) / scale
     (left, bottom), (right, top) = points.min(0) - room, points.max(0) + room
     axes.set(xlim=(left, right), ylim=(bottom, top), aspect="equal")
     axes.set_axis_off()
     sides = tuple(scale * side for side in (left, -top, right, -bottom))
-    for name in _names(points * scale * (1, -1), radius, network, sides, labels):
-        style = {"color": "white", "weight": "bold"}
+    for name in _names(points * scale * (1, -1), radius, POINTS, network, sides, labels):
+        style = {"color": "white", "weight": "bold", "fontsize": 8}
         if not name.inside:
             halo = withStroke(linewidth=2, foreground="white")
-            style = {"color": "#1c2128", "path_effects": [halo]}
-        where = (name.x / scale, -name.y / scale)
-        axes.text(*where, name.text, ha="center", va="center", fontsize=8, zorder=5, **style)
+            style = {"color": "#1c2128", "path_effects": [halo], "fontsize": POINTS}
+        style |= {"textcoords": "offset points", "annotation_clip": False, "zorder": 5}
+        place, offset = points[name.agent], (name.right, -name.down)
+        axes.annotate(name.text, place, offset, ha="center", va="center", **style)
 
 
 def _radius(points: Points, network: Network) -> float:
@@ -90,7 +98,8 @@ def _radius(points: Points, network: Network) -> float:
     if network.agents == 1:
         return 8.0
     nearest = cKDTree(points).query(points, k=2)[0][:, 1]
-    return float(np.clip(0.36 * np.quantile(nearest, 0.1), 2.0, 8.5))
+    most = 8.5 if _fit_inside(network.names) else 5.5
+    return float(np.clip(0.36 * np.quantile(nearest, 0.1), 2.0, most))
 
 
 def drawing(network: Network) -> dict[str, Any]:
@@ -103,7 +112,7 @@ def drawing(network: Network) -> dict[str, Any]:
     height = max(HEIGHT, scale * (high - low)[1] + 2 * MARGIN)
     places = scale * (points - (low + high) / 2) * (1, -1) + np.array([WIDTH, height]) / 2
     radius = 1.3 * _radius(places, network)
-    names = list(_names(places, radius, network, (0.0, 0.0, WIDTH, height)))
+    names = list(_names(places, radius, PIXELS, network, (0.0, 0.0, WIDTH, height)))
     size = {"width": WIDTH, "height": height, "radius": radius}
     return {**size, "places": places.tolist(), "names": names, "image": ""}
 
@@ -111,33 +120,38 @@ def drawing(network: Network) -> dict[str, Any]:
 def _names(
     places: Points,
     radius: float,
+    letters: float,
     network: Network,
     sides: tuple[float, ...],
     labels: Mapping[int, str] | None = None,
 ) -> Iterator[Name]:
     """The names that can be read: inside the dots if they are short, else beside them.
 
-    Places are in the unit of :data:`LETTERS`, y downwards; the ``sides`` of the drawing are left,
-    top, right and bottom. Beside a dot, a name is where it covers least of dots and other names.
+    Places are in the unit of the height of ``letters``, y downwards; the ``sides`` of the drawing
+    are left, top, right and bottom. Beside a dot, a name is where it covers least of dots and other
+    names.
     """
     texts = [_short(name) for name in (labels or dict(enumerate(network.names))).values()]
-    if max(map(len, texts)) <= INSIDE and radius >= 5:
-        for (x, y), text in zip(places.tolist(), texts, strict=True):
-            yield Name(text, x, y, inside=True)
+    if _fit_inside(texts) and radius >= 5:
+        yield from (Name(agent, text) for agent, text in enumerate(texts))
         return
     shown: Sequence[int] = range(network.agents)
     if network.agents > NAMED:
         shown = network.poisoned if len(network.poisoned) <= POISONED_NAMED else ()
     covered = [(x, y, 2 * radius, 2 * radius) for x, y in places.tolist()]
     for agent in shown:
-        width, (x, y) = LETTER * LETTERS * len(texts[agent]), places[agent].tolist()
-        down, across = radius + 0.6 * LETTERS, radius + 0.5 * width + 2
+        width, (x, y) = LETTER * letters * len(texts[agent]), places[agent].tolist()
+        down, across = radius + 0.7 * letters, radius + 0.5 * width + 2
         around = [(0.0, down), (0.0, -down), (across, 0.0), (-across, 0.0)]
-        around += [(0.8 * dx, 0.9 * dy) for dx in (across, -across) for dy in (down, -down)]
-        boxes = [(x + dx, y + dy, width, LETTERS) for dx, dy in around]
+        around += [(0.9 * dx, 0.9 * dy) for dx in (across, -across) for dy in (down, -down)]
+        boxes = [(x + dx, y + dy, width, letters) for dx, dy in around]
         best = min(boxes, key=lambda box: _covers(box, covered, sides))
         covered.append(best)
-        yield Name(texts[agent], best[0], best[1], inside=False)
+        yield Name(agent, texts[agent], best[0] - x, best[1] - y)
+
+
+def _fit_inside(names: Sequence[str]) -> bool:
+    return max(map(len, names)) <= INSIDE
 
 
 def _short(name: str) -> str:

@@ -85,11 +85,11 @@ def overview(
             {**asdict(worst), "gap": worst.gap, "now": value, "agents": count}
             for worst, value in zip((worst_contamination(network, count), *kinds), now, strict=True)
         ]
-    return report | {"verdict": _verdict(report)}
+    return report | {"verdict": _verdict(report, network.names[rates.agent])}
 
 
-def _verdict(report: dict[str, Any]) -> str:
-    """In one sentence, the weighted mean against robust rules."""
+def _verdict(report: dict[str, Any], worst: str) -> str:
+    """In one sentence, the weighted mean against robust rules; ``worst`` is the agent of δ_max."""
     delta, delta_max = report["delta"], report["delta_max"]
     if not report["poisoned"]:
         return (
@@ -106,9 +106,9 @@ def _verdict(report: dict[str, Any]) -> str:
         guarantee = f"robust rules have no guarantee here ({reason})"
     if delta_max >= 0.5:
         return (
-            f"Of the inputs of agent {report['delta_max_agent']} {delta_max:.0%} are poisoned, so "
-            f"no rule that follows the majority has a bounded error; the weighted mean has one, of "
-            f"order δ²ξ² where A = Θ(ξ), with δ = {delta:.3g}."
+            f"Of the inputs of agent {worst} {delta_max:.0%} are poisoned, so no rule that follows "
+            f"the majority has a bounded error; the weighted mean has one, of order δ²ξ² "
+            f"where A = Θ(ξ), with δ = {delta:.3g}."
         )
     if delta_max > delta * (1 + 1e-12):
         return (
