@@ -79,6 +79,8 @@ def test_a_note_is_shown_wherever_results_are(here):
     assert sentence in bezoar("run", *loose, *SHORT, "--store", "store")
     assert json.loads(bezoar("run", *loose, *SHORT, "--json"))["network_note"] == NOTE
     assert sentence in bezoar("show", *loose, *SHORT[:2])
+    few = ("--rules", "ios", "--seeds", "1", *SHORT[:4])
+    assert sentence in bezoar("compare", *loose, *few)
     assert sentence in bezoar("theory", *loose)
     assert sentence in bezoar("runs", "store")
     [run] = Store("store").runs()

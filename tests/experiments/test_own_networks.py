@@ -134,6 +134,7 @@ def test_a_function_may_return_a_networkx_graph(tmp_path):
         ("ward-7, Ward 8", ("ward-7", "Ward 8")),
         ('"Smith, J.",Jones', ("Smith, J.", "Jones")),
         ("007,", ("007",)),
+        (f"{'9' * 5000},", ("9" * 5000,)),
     ],
 )
 def test_who_is_poisoned_as_it_is_typed(text, found):

@@ -271,7 +271,7 @@ def read_poisoned(text: str) -> int | tuple[int | str, ...]:
     plain = text.strip()
     if plain == "none":
         return ()
-    if plain.isdecimal():
+    if _is_count(plain):
         return int(plain)
     [names] = csv.reader([plain], skipinitialspace=True) if plain else [[]]
     found = [name.strip() for name in names]
@@ -288,7 +288,11 @@ def read_poisoned(text: str) -> int | tuple[int | str, ...]:
 def _agent(name: int | str) -> int | str:
     """The name of an agent; one that reads as a number is that number."""
     text = str(name)
-    return int(text) if text.isdecimal() and str(int(text)) == text else name
+    return int(text) if _is_count(text) and str(int(text)) == text else name
+
+
+def _is_count(text: str) -> bool:
+    return text.isdecimal() and len(text) < 20  # Python refuses to read thousands of digits
 
 
 def _is_number(text: str) -> bool:
