@@ -27,7 +27,7 @@ from bezoar.training import METRICS, History
 MEASURED = ("accuracy_mean", "accuracy_worst", "accuracy", "poison_share")
 
 #: How long rules are trained by default, and how often they are measured meanwhile.
-ITERATIONS, MEASUREMENTS = 300, 20
+ITERATIONS, MEASUREMENTS = 300, 10
 
 #: What a comparison decides about the fields of a spec, and what is given instead.
 INSTEAD = {"aggregator": "rules", "seed": "seeds", "metrics": "metric"}
