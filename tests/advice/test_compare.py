@@ -132,7 +132,7 @@ def test_a_verdict_only_where_the_spread_can_carry_it():
     assert "finite" in gone.answer
     assert gone.page().tables[0].rows[1][1] == "diverged"
     alone = made_up(ios=[0.8], mean=[0.1])
-    assert "a single seed cannot carry a verdict" in alone.answer
+    assert alone.answer.endswith("A single seed cannot carry a verdict.")
 
 
 def test_rules_are_compared_seed_by_seed():

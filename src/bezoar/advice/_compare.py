@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from bezoar._errors import BezoarError
 from bezoar._options import choose, default_options
@@ -27,13 +27,21 @@ from bezoar.training import METRICS, History
 MEASURED = ("accuracy_mean", "accuracy_worst", "accuracy", "poison_share")
 
 #: How long rules are trained by default, and how often they are measured meanwhile.
-ITERATIONS, MEASUREMENTS = 300, 20
+ITERATIONS, MEASUREMENTS = 300, 10
 
 #: What a comparison decides about the fields of a spec, and what is given instead.
 INSTEAD = {"aggregator": "rules", "seed": "seeds", "metrics": "metric"}
 
 #: Trains specs: a run for each, in their order, or why there is none.
 Train = Callable[[Sequence[RunSpec]], "Sequence[History | StoredRun | Failure]"]
+
+
+class Entry(NamedTuple):
+    """What is trained of a rule: its name if not its own, the rule as given, a spec a seed."""
+
+    name: str
+    rule: Choice
+    specs: list[RunSpec]
 
 
 def compare(
@@ -83,30 +91,19 @@ def compare(
 
     baseline = specs_of("weighted_mean", poisoned=())
     prepare(baseline[0])  # what is wrong with the baseline is wrong with every rule
-    poisoned = prepare(specs_of("weighted_mean")[0])
+    poisoned, *others = (prepare(spec) for spec in specs_of("weighted_mean"))
     assumed = _estimate(estimate, len(poisoned.network.poisoned))
-    entries: list[tuple[str, Choice, list[RunSpec]]] = [
-        (BASELINE, baseline[0].aggregator, baseline)
-    ]
+    entries = [Entry(BASELINE, baseline[0].aggregator, baseline)]
     impossible = []
     for rule in _rules(rules):
         specs = specs_of(_assuming(rule, assumed))
         try:
-            prepare(specs[0])
-            entries.append(("", rule, specs))
+            for spec in specs:  # where poisoned agents sit may depend on the seed
+                prepare(spec)
+            entries.append(Entry("", rule, specs))
         except BezoarError as error:
             impossible.append(Failure(specs[0], str(error)))
-    found = iter((train or _trainer(store, workers))([s for *_, specs in entries for s in specs]))
-    standings = []
-    for name, rule, specs in entries:
-        runs = [next(found) for _ in specs]
-        failed = [run for run in runs if isinstance(run, Failure)]
-        impossible += failed[:1]
-        if not failed:
-            curve = Curve.of(rule, [run for run in runs if not isinstance(run, Failure)], name)
-            standings.append(Standing(specs[0].aggregator, curve))
-    if not standings or standings[0].curve.rule != BASELINE:
-        raise BezoarError(impossible[0].reason)
+    standings, failed = _standings(entries, train or _trainer(store, workers))
     return Comparison(
         spec=poisoned.spec,
         network=poisoned.network,
@@ -115,10 +112,29 @@ def compare(
         estimate=assumed,
         baseline=standings[0],
         others=tuple(standings[1:]),
-        impossible=tuple(impossible),
+        impossible=(*impossible, *failed),
         tests=len(poisoned.dataset.test),
         data_note=poisoned.dataset.note,
+        moves=any(other.network != poisoned.network for other in others),
     )
+
+
+def _standings(entries: Sequence[Entry], train: Train) -> tuple[list[Standing], list[Failure]]:
+    """What became of the baseline and of every rule; or why a rule could not be trained."""
+    found = iter(train([spec for entry in entries for spec in entry.specs]))
+    standings: list[Standing] = []
+    failures: list[Failure] = []
+    for entry in entries:
+        runs = [next(found) for _ in entry.specs]
+        failed = [run for run in runs if isinstance(run, Failure)]
+        if failed and entry.name == BASELINE:
+            raise BezoarError(failed[0].reason)
+        failures += failed[:1]
+        finished = [run for run in runs if not isinstance(run, Failure)]
+        if not failed:
+            curve = Curve.of(entry.rule, finished, entry.name)
+            standings.append(Standing(entry.specs[0].aggregator, curve))
+    return standings, failures
 
 
 def _common(network: Any, metric: str, fields: dict[str, Any]) -> dict[str, Any]:

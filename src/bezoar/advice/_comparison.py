@@ -73,6 +73,7 @@ class Comparison:
         impossible: rules that cannot be applied on this network, with the reasons.
         tests: how many samples accuracies were measured on.
         data_note: what a reader must know about the data.
+        moves: whether other agents are poisoned with other seeds than the first.
     """
 
     spec: RunSpec
@@ -85,6 +86,7 @@ class Comparison:
     impossible: tuple[Failure, ...] = ()
     tests: int = 10_000
     data_note: str = ""
+    moves: bool = False
 
     @cached_property
     def ranking(self) -> tuple[Standing, ...]:
@@ -212,7 +214,8 @@ class Comparison:
             tables.append(Table.of("Impossible here", ("rule", "why"), rows))
         return Page(
             name="compare",
-            title=f"{spec.network}: {describe(self.network)}",
+            title=f"{spec.network}: {describe(self.network)}"
+            + (f" with seed {self.seeds[0]}, others with other seeds" if self.moves else ""),
             caption="\n".join(filter(None, sentences)),
             tables=tuple(tables),
         )
