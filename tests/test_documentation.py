@@ -25,12 +25,12 @@ def test_python_examples_of_the_readme(code, capsys):
     exec(compile(code, "README.md", "exec"), {})
 
 
-THEORY = sorted((ROOT / "src/bezoar/theory").glob("*.py"))
+THEORY = sorted((ROOT / "src/bezoar/theory").glob("_[a-z]*.py"))
 
 
-@pytest.mark.parametrize("module", [path.stem for path in THEORY])
+@pytest.mark.parametrize("module", ["", *(f".{path.stem}" for path in THEORY)])
 def test_every_module_of_the_theory_opens_with_an_example_that_runs(module):
-    found = import_module("bezoar.theory" if module == "__init__" else f"bezoar.theory.{module}")
+    found = import_module(f"bezoar.theory{module}")
     assert len(doctest.DocTestParser().get_examples(found.__doc__)) >= 2
     assert doctest.testmod(found).failed == 0
 

@@ -102,7 +102,7 @@ class Engine:
         check_length(iterations, every, metrics, local_steps)
         self.task, self.runs = task, task.runs
         self.iterations, self.every, self.steps = iterations, every, local_steps
-        self.meter = Meter(task, self.runs, metrics, agent_metrics)
+        self.meter = Meter(task, metrics, agent_metrics)
         self.local_updates = LocalUpdates(task, iterations)
         self.listening = check_listening(listening, iterations)
         self._exchanges = Exchanges(task, tuning or Tuning())

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from bezoar._errors import BezoarError
-from bezoar.training._run import Run, State
+from bezoar.training._run import State
 from bezoar.training._task import Task
 
 #: What may be needed: the test of the average model, of the average over all agents or of the
@@ -40,21 +40,21 @@ class Metric:
         name: what it is called in specs and files.
         title: what it is, in a sentence without its end.
         axis: what stands beside the axis of a figure.
+        compute: ``[runs]`` its values, float64; NaN where it is not defined.
+        needs: what it is computed from, beside the models.
         column: what stands above its column in the table of a run; ``None`` if it has none there.
         more_is_better: whether more is better; ``None`` if neither more nor less is.
         logarithmic: whether its axis is logarithmic.
-        needs: what it is computed from, beside the models.
-        compute: ``[runs]`` its values, float64; NaN where it is not defined.
     """
 
     name: str
     title: str
     axis: str
-    column: str | None
-    more_is_better: bool | None
-    logarithmic: bool
-    needs: frozenset[Need]
     compute: Callable[["Measurement"], Tensor]
+    needs: frozenset[Need] = frozenset()
+    column: str | None = None
+    more_is_better: bool | None = False
+    logarithmic: bool = False
 
 
 class Measurement:
@@ -194,7 +194,6 @@ _ALL = (
         axis="test accuracy (mean over agents)",
         column="agents",
         more_is_better=True,
-        logarithmic=False,
         needs=frozenset({"agent tests"}),
         compute=lambda found: found.mean(found.tests["agents"]),
     ),
@@ -204,7 +203,6 @@ _ALL = (
         axis="test accuracy (worst agent)",
         column="worst",
         more_is_better=True,
-        logarithmic=False,
         needs=frozenset({"agent tests"}),
         compute=lambda found: -largest(-found.tests["agents"], found.regular),
     ),
@@ -214,7 +212,6 @@ _ALL = (
         axis="test accuracy (average model)",
         column="average",
         more_is_better=True,
-        logarithmic=False,
         needs=frozenset({"average test"}),
         compute=lambda found: found.tests["average"],
     ),
@@ -222,9 +219,7 @@ _ALL = (
         "accuracy_all",
         "test accuracy of the average model of all agents, poisoned ones included",
         axis="test accuracy (average of all)",
-        column=None,
         more_is_better=True,
-        logarithmic=False,
         needs=frozenset({"test of all"}),
         compute=lambda found: found.tests["all"],
     ),
@@ -232,9 +227,6 @@ _ALL = (
         "test_loss",
         "cross-entropy of the average model on the test set",
         axis="test loss (average model)",
-        column=None,
-        more_is_better=False,
-        logarithmic=False,
         needs=frozenset({"average test", "test loss"}),
         compute=lambda found: found.tests["loss"],
     ),
@@ -243,8 +235,6 @@ _ALL = (
         "the regular agents' cost f at the average model",
         axis="training loss f",
         column="loss f",
-        more_is_better=False,
-        logarithmic=False,
         needs=frozenset({"gradients"}),
         compute=lambda found: found.mean(found.gradients[1]),
     ),
@@ -253,27 +243,20 @@ _ALL = (
         "largest squared distance of a regular agent's model to the average",
         axis="consensus error",
         column="consensus",
-        more_is_better=False,
         logarithmic=True,
-        needs=frozenset(),
         compute=_consensus_error,
     ),
     Metric(
         "variance_norm",
         "norm of the coordinate-wise variance of the regular agents' models",
         axis="norm of the variance",
-        column=None,
-        more_is_better=False,
         logarithmic=True,
-        needs=frozenset(),
         compute=lambda found: found.variance.double().norm(dim=-1),
     ),
     Metric(
         "gradient_norm",
         "squared norm of the gradient of f at the average model",
         axis="squared gradient norm",
-        column=None,
-        more_is_better=False,
         logarithmic=True,
         needs=frozenset({"gradients"}),
         compute=lambda found: found.gradient.square().sum(-1, dtype=torch.float64),
@@ -303,8 +286,6 @@ _ALL = (
         "weight that regular agents gave to poisoned ones in the last exchange",
         axis="weight on poisoned agents",
         column="poison",
-        more_is_better=False,
-        logarithmic=False,
         needs=frozenset({"shares"}),
         compute=lambda found: found.mean(found.shares),
     ),
@@ -317,9 +298,7 @@ METRICS: dict[str, Metric] = {metric.name: metric for metric in _ALL}
 class Meter:
     """Takes the chosen metrics of all runs, and those of single agents if asked to."""
 
-    def __init__(
-        self, task: Task, runs: Sequence[Run], metrics: Sequence[str], agent_metrics: bool = False
-    ) -> None:
+    def __init__(self, task: Task, metrics: Sequence[str], agent_metrics: bool) -> None:
         self.metrics = tuple(METRICS[name] for name in metrics)
         self.of_agents = tuple(AGENT_METRICS) if agent_metrics else ()
         self.needs = frozenset(need for metric in self.metrics for need in metric.needs)
@@ -335,7 +314,7 @@ class Meter:
                 f"set; allowed: {', '.join(allowed)}"
             )
         self._task = task
-        masks = [run.network.poisoned_mask.tolist() for run in runs]
+        masks = [run.network.poisoned_mask.tolist() for run in task.runs]
         self._regular = ~torch.tensor(masks, device=task.device)
 
     def measure(self, state: State, shares: Tensor | None) -> dict[str, Tensor]:
