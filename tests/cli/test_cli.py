@@ -24,17 +24,17 @@ def inside(*arguments):
 def test_json_is_the_same_twice_and_with_any_number_of_workers():
     texts = [
         bezoar("run", *QUICK, "--aggregator", "ios", "--json", "--workers", workers).stdout
-        for workers in (1, 1, 2)
+        for workers in (1, 2)
     ]
     documents = [json.loads(text) for text in texts]
     for document in documents:
         assert document.pop("seconds") > 0
-    assert documents[0] == documents[1] == documents[2]
+    assert documents[0] == documents[1]
     [run] = documents[0]["runs"]
     assert run["iterations"] == [0, 1, 2]
     assert run["spec"]["network"] == {"name": "fan", "agents": 10, "poisoned": 1}
     assert run["metrics"]["poison_share"][0] is None  # not a number before the first exchange
-    first, second = (text.partition('"seconds"')[0] for text in texts[:2])
+    first, second = (text.partition('"seconds"')[0] for text in texts)
     assert first == second
 
 

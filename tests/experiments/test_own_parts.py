@@ -128,7 +128,7 @@ def measured(store):
 
 
 def test_used_together_killed_and_resumed(tmp_path):
-    document = write_parts(tmp_path / "here", iterations=3000)
+    document = write_parts(tmp_path / "here", iterations=1000)
     command = [BEZOAR, "sweep", document.name, "--store", tmp_path / "killed"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, cwd=document.parent)
     groups = tmp_path / "killed" / "work" / "groups"
@@ -136,7 +136,7 @@ def test_used_together_killed_and_resumed(tmp_path):
     while not (groups.is_dir() and any(groups.iterdir())) and time.monotonic() < deadline:
         time.sleep(0.05)
     os.kill(process.pid, signal.SIGKILL)
-    process.wait()
+    assert process.wait() == -signal.SIGKILL  # it had not ended by itself
     process.stderr.close()
     # From another folder: paths in a document are relative to it.
     elsewhere = tmp_path / "elsewhere"
