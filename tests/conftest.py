@@ -50,15 +50,19 @@ def real_archives():
     pytest.skip("no archives of real images here")
 
 
-@pytest.fixture(scope="session", params=["real", "random"])
-def image_archives(request, tmp_path_factory):
-    """A folder with cut-down archives: one with real images, where there are some, and one made."""
-    if request.param == "real":
-        return request.getfixturevalue("real_archives")
+@pytest.fixture(scope="session")
+def random_archives(tmp_path_factory):
+    """A folder with archives of a few random images in the same layout."""
     folder = tmp_path_factory.mktemp("archives")
     cifar100_archive(folder / "cifar-100-python-random.tar.gz", train=3, test=2)
     tiny_imagenet_archive(folder / "tiny-imagenet-200-random.zip", classes=200, train=3, test=2)
     return folder
+
+
+@pytest.fixture(scope="session", params=["real", "random"])
+def image_archives(request):
+    """A folder with cut-down archives: one with real images, where there are some, and one made."""
+    return request.getfixturevalue(f"{request.param}_archives")
 
 
 @contextmanager

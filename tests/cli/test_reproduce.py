@@ -238,11 +238,15 @@ def test_thresholds(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def archives(image_archives, tmp_path_factory):
-    """A folder with archives of images, and a cache of their own for what is decoded."""
+def archives(random_archives, tmp_path_factory):
+    """A folder with archives of images, and a cache of their own for what is decoded.
+
+    Real images take ten times as long and show the same; networks are trained on them in
+    tests/training.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-        yield image_archives
+        yield random_archives
 
 
 @pytest.mark.parametrize("name", ["fig11", "fig12"])
@@ -258,9 +262,7 @@ def test_networks_in_a_minute(tmp_path, archives, name):
     assert all("at quick scale, on fewer images" in claim.text for claim in page.claims)
 
 
-def test_both_datasets_of_figure_4(tmp_path, archives, request):
-    if "real" in request.node.name:
-        pytest.skip("the random images take a tenth of the time and show the same")
+def test_both_datasets_of_figure_4(tmp_path, archives):
     succeeded(
         "fig4", "fig3", "--quick", "--iterations", 1, "--data-dir", archives, "--out", tmp_path
     )
