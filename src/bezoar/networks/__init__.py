@@ -12,7 +12,7 @@ from bezoar.networks._files import READERS, from_edges, from_file
 from bezoar.networks._mixing import MIXINGS, Mixing
 from bezoar.networks._network import Network, as_network
 from bezoar.networks._over_time import NetworkOverTime
-from bezoar.networks._placement import PLACEMENTS, Placement, place, worst_agent
+from bezoar.networks._placement import PLACEMENTS, place, worst_agent
 from bezoar.networks._topologies import (
     Poisoned,
     complete,
@@ -55,7 +55,6 @@ __all__ = [
     "Mixing",
     "Network",
     "NetworkOverTime",
-    "Placement",
     "Poisoned",
     "as_network",
     "create",

@@ -1,7 +1,6 @@
 """Where a number of poisoned agents sit."""
 
 from collections.abc import Callable
-from typing import Literal
 
 import networkx as nx
 import numpy as np
@@ -11,10 +10,7 @@ from bezoar._checks import whole
 from bezoar._options import choose
 from bezoar._seeds import Purpose, generator
 from bezoar.networks._cut import cut_placement
-from bezoar.networks._network import Network
-
-#: The ways to place poisoned agents, by their names.
-Placement = Literal["last", "random", "degree", "betweenness", "worst", "cut"]
+from bezoar.networks._network import Network, as_network
 
 #: Nodes and links looked at for betweenness: a few seconds. Beyond that, some agents stand for all.
 _EFFORT = 4_000_000
@@ -34,6 +30,7 @@ def place(network: Network, poisoned: int, placement: str = "last", seed: int = 
     - ``cut``: where the regular network falls apart most, or nearest to that; a note says if it
       does not.
     """
+    network = as_network(network)
     count = whole("poisoned", poisoned, 0, network.agents - 1)
     found = choose("placement", placement, PLACEMENTS)(network, count, seed)
     agents, note = found if isinstance(found, tuple) else (found, "")
@@ -84,6 +81,7 @@ def _highest(values: Ints | np.ndarray, count: int) -> list[int]:
     return found
 
 
+#: The ways to place poisoned agents: from a network, a number and a seed to agents, and a note.
 PLACEMENTS: dict[str, Callable[[Network, int, int], list[int] | tuple[list[int], str]]] = {
     "last": _last,
     "random": _random,
