@@ -97,6 +97,17 @@ def test_what_is_wrong_for_every_rule_is_an_error():
         compare("fan", estimate="many", **FIELDS)
 
 
+def test_poisoned_agents_may_move_with_the_seed():
+    common = {"poisoned": 2, "rules": "trimmed_mean", "seeds": 3, **FIELDS}
+    still = compare("ring:agents=8", **common)
+    assert "seed" not in still.page().title
+    moving = compare("ring:agents=8", placement="random", **common)
+    assert moving.page().title.endswith("with seed 0, others with other seeds")
+    # Two of them may sit beside each other with a later seed, so that the rule is impossible there.
+    told = compare("ring:agents=8", placement="random", estimate="exact", **common | {"seeds": 9})
+    assert [failure.spec.aggregator.name for failure in told.impossible] == ["trimmed_mean"]
+
+
 def made_up(**ends):
     """A comparison of rules that end with these accuracies, one a seed."""
 

@@ -90,7 +90,7 @@ def render(results: Path, problem: Callable[[str], Any]) -> str:
         pages[results] = Page(name="runs", title="Runs", caption=caption, panels=panels)
     for error in problems:
         problem(str(error))
-    gone = {key: name for page in pages.values() for key in page.missing for name in [page.name]}
+    gone = {key: page.name for page in pages.values() for key in page.missing}
     for key, name in gone.items():
         if key not in store:
             problem(f"{name}: the run {key} is no longer in {store.path}")

@@ -114,6 +114,7 @@ def agents_table(
         title: the title.
     """
     agents = list(range(network.agents) if which is None else which)
+    left_out, agents = len(agents) - ROWS, agents[:ROWS]
     columns: dict[str, list[str]] = {}
     for name, values in run.agents.items():
         columns[name] = [number(float(values[-1, agent])) for agent in agents]
@@ -126,10 +127,9 @@ def agents_table(
         columns["poison"] = [number(float(poisoned[agent])) for agent in agents]
         columns["neighbours"] = [_heard(weights, network, agent) for agent in agents]
     names = [f"{'■ ' * (agent in network.poisoned)}{network.names[agent]}" for agent in agents]
-    if len(agents) > ROWS:
-        title += f" (the first {ROWS} of {len(agents)} agents)"
-    rows = list(zip(names, *columns.values(), strict=True))
-    return Table.of(title, ("agent", *columns), rows[:ROWS])
+    if left_out > 0:
+        title += f" (without the last {count(left_out, 'agent')})"
+    return Table.of(title, ("agent", *columns), zip(names, *columns.values(), strict=True))
 
 
 def _heard(weights: "csr_array", network: "Network", agent: int) -> str:
