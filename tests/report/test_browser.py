@@ -107,7 +107,7 @@ def tip(plot):
 def point_at(plot, share):
     """Move the mouse to a share of the way along the iterations."""
     box = plot.bounding_box()
-    left, right = 54, 14  # the margins of the axes
+    left, right = 72, 14  # the margins of the axes
     plot.hover(position={"x": left + share * (box["width"] - left - right), "y": 60})
 
 
@@ -147,7 +147,9 @@ def test_pointing_at_a_panel_shows_what_was_stored(open_page, swept, share, plac
         assert iteration == 2 * place
         assert len(rows) == (3 if partition == "iid" else 5)
         for rule, texts in rows.items():
-            values = [run["accuracy"][place] for run in stored(swept, network, partition, rule)]
+            values = [
+                run["accuracy_mean"][place] for run in stored(swept, network, partition, rule)
+            ]
             expected = [np.mean(values), min(values), max(values)][: 1 if len(values) == 1 else 3]
             assert [shown(text) for text in texts] == pytest.approx(expected, abs=5.1e-5)
         page.mouse.move(0, 0)
@@ -173,6 +175,43 @@ def test_another_metric_is_drawn_everywhere(open_page, swept):
     for rule, [text] in rows.items():
         [run] = stored(swept, "two_castle", "by_class", rule)
         assert shown(text) == pytest.approx(run["consensus_error"][-1], rel=0.006, abs=5.1e-5)
+
+
+def test_the_table_has_the_metric_that_is_chosen(open_page):
+    page = open_page("swept")
+    tables = page.locator("[data-metric]:visible")
+    for metric in ("accuracy_mean", "consensus_error", "accuracy_worst"):
+        page.get_by_label("Metric").select_option(metric)
+        assert [table.get_attribute("data-metric") for table in tables.all()] == [metric]
+        columns = tables.locator("thead th").count() - 1
+        assert tables.locator("td.best").count() >= columns
+
+
+def test_panels_are_aligned_and_say_what_they_show(open_page):
+    page = open_page("swept")
+    plots = page.locator(".plot").all()
+    assert len(plots) == 3
+    first, second = (plot.bounding_box() for plot in plots[:2])
+    assert first["x"] < second["x"]
+    assert first["y"] == pytest.approx(second["y"], abs=0.5)  # however long their titles are
+    for plot in plots:
+        assert plot.locator("text.y").text_content() == "test accuracy (mean over agents)"
+    ticks = [plot.locator('svg > text[text-anchor="end"]').all_text_contents() for plot in plots]
+    assert ticks[0] == ticks[1] == ticks[2]
+
+
+def test_curves_with_few_points_have_a_marker_at_each(open_page):
+    page = open_page("swept")
+    for curve in page.locator("g.curve").all():
+        assert curve.locator(".marker").count() == 3
+
+
+def test_rules_are_named_as_they_are_typed(open_page):
+    page = open_page("swept")
+    button = page.locator('.legend button[data-rule="clipped_gossip:threshold=0.1"]')
+    assert button.locator("code").text_content() == "clipped_gossip:threshold=0.1"
+    assert page.locator('.legend button[data-rule="baseline"] code').count() == 0
+    assert page.locator("[data-metric]:visible tbody th code").first.is_visible()
 
 
 def test_a_rule_is_hidden_and_shown_in_all_panels(open_page):
@@ -211,7 +250,7 @@ def test_it_is_worked_with_the_keyboard_alone(open_page, swept):
     page.keyboard.press("Enter")
     page.get_by_label("Metric").focus()
     page.keyboard.press("ArrowDown")
-    assert page.get_by_label("Metric").input_value() == "accuracy_mean"
+    assert page.get_by_label("Metric").input_value() == "accuracy_worst"
     page.keyboard.press("ArrowUp")
     page.keyboard.press("Tab")
     page.keyboard.press("Space")
@@ -230,7 +269,7 @@ def test_it_is_worked_with_the_keyboard_alone(open_page, swept):
         assert tip(plot)[0] == places[-1]
     assert places == [0, 2, 4, 4, 2, 4, 2]
     [run] = stored(swept, "two_castle", "by_class", "ios")
-    assert f"IOS {run['accuracy'][1]:.4f}" in plot.get_attribute("aria-valuetext")
+    assert f"IOS {run['accuracy_mean'][1]:.4f}" in plot.get_attribute("aria-valuetext")
     page.keyboard.press("Escape")
     assert plot.locator(".tip").is_hidden()
 
@@ -241,7 +280,12 @@ def test_nothing_sticks_out_of_the_page(open_page, kind, width):
     page = open_page(kind, width=width, height=740)
     page.locator("details").evaluate_all("all => all.forEach((one) => (one.open = true))")
     assert page.evaluate("document.documentElement.scrollWidth") == width
-    for title in page.locator("caption span").all():  # wide tables scroll, their titles do not
+    for button in page.locator(".legend button:visible").all():
+        box = button.bounding_box()
+        assert box["x"] + box["width"] <= width
+    for title in page.locator(
+        "caption span:visible"
+    ).all():  # wide tables scroll, their titles do not
         box = title.bounding_box()
         assert box["x"] + box["width"] <= width
     plot = page.locator(".plot").last

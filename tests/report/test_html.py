@@ -15,6 +15,7 @@ from bezoar.experiments import RunSpec, Store, expand, partition_of, run_key, sp
 from bezoar.report import look, write_report
 from bezoar.report._html import templates
 from bezoar.report._network_pages import network_pages
+from bezoar.report._specs import short_names
 from bezoar.training import METRICS
 
 
@@ -67,8 +68,9 @@ def test_headings_go_down_one_step_at_a_time_and_images_have_texts(page):
 def test_the_curves_are_the_stores(swept, swept_page):
     data = swept_page.data
     [section] = data["sections"]
-    assert section["metric"] == "accuracy"
-    assert section["metrics"] == list(METRICS)
+    assert section["metric"] == "accuracy_mean"
+    assert sorted(section["metrics"]) == sorted(METRICS)
+    assert section["metrics"][:2] == ["accuracy_mean", "accuracy_worst"]
     titles = [panel["title"] for panel in section["panels"]]
     assert titles == ["two_castle · by_class", "fan · iid", "fan · by_class"]
     fields = {"network": "fan", "aggregator": "ios", "iterations": 4, "every": 2}
@@ -228,3 +230,40 @@ def test_a_hundred_long_runs_stay_below_a_few_megabytes(tmp_path):
         assert curve["x"][0] == 0
         assert curve["x"][-1] == 1000
         assert 100 < len(curve["x"]) <= 300
+
+
+def test_files_are_called_by_their_names_and_isolated_from_the_text_around(tmp_path):
+    store = Store(tmp_path / "store")
+    (tmp_path / "مكتب").mkdir()
+    for name, edges in (("office.edges", "0 1\n1 2\n2 0\n"), ("مكتب/café.edges", "0 1\n1 2\n")):
+        (tmp_path / name).write_text(edges)
+        for seed in (0, 1):
+            fields = {"network": str(tmp_path / name), "poisoned": [2], "seed": seed}
+            for rule in ("ios", "weighted_mean"):
+                spec = RunSpec.read({**fields, "aggregator": rule})
+                save(store, spec, made_up(spec, 3))
+    page = Page(write_report(tmp_path))
+    titles = [panel["title"] for panel in page.data["sections"][0]["panels"]]
+    assert sorted(titles) == ["café.edges · iid", "office.edges · iid"]
+    before_the_spec = page.shown.partition("Save this spec")[0]
+    assert str(tmp_path) not in before_the_spec
+    assert str(tmp_path / "office.edges") in page.shown  # to run it again
+    for name in ("office.edges", "café.edges"):
+        assert f"<bdi>{name}</bdi>" in page.text
+    assert "Which rule did best" in page.shown
+
+
+def test_two_files_of_one_name_keep_their_folders(tmp_path):
+    specs = []
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "net.edges").write_text("0 1\n1 2\n2 0\n")
+        specs.append(RunSpec.read({"network": str(tmp_path / name / "net.edges")}))
+    assert short_names(specs) == {}
+    assert list(short_names(specs[:1]).values()) == ["net.edges"]
+
+
+def test_symbols_are_explained(page):
+    meanings = page.shown.partition("Symbols δ")[2]
+    for word in ("Heterogeneity", "Disturbance", "Contraction constant", "come to agree"):
+        assert word in meanings

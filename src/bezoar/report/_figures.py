@@ -18,6 +18,9 @@ from bezoar.training import METRICS
 #: How wide an entry of a legend is, in inches.
 ENTRY = 1.25
 
+#: Curves with at most so many points have a marker at each.
+FEW = 12
+
 
 def axis_of(metric: str) -> str:
     """The text beside a metric's axis."""
@@ -125,7 +128,7 @@ def plot_curves(
         look = looks[curve.name]
         count = len(curve.iterations)
         spacing = max(1, count // 8, min(len(curves), count))
-        markers = (place * spacing // len(curves), spacing)
+        markers = (0, 1) if count <= FEW else (place * spacing // len(curves), spacing)
         handles[look.label] = plot_line(axes, curve, metric, look, width, markers)
         if len(curve.runs) > 1:
             shade(axes, curve.iterations, curve.limits(metric), metric, look, 0.18)
@@ -139,7 +142,8 @@ def plot_line(
     if METRICS[metric].logarithmic:
         axes.set_yscale("log")
     style = {"color": look.colour, "linestyle": look.line, "linewidth": width, "markersize": 5}
-    style |= {"marker": look.marker or None, "markevery": markers}
+    few = len(curve.iterations) <= FEW
+    style |= {"marker": look.marker or ("o" if few else None), "markevery": markers}
     [line] = axes.plot(curve.iterations, _drawable(curve.mean(metric), metric), **style)
     return line
 

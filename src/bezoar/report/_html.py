@@ -4,7 +4,7 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -17,14 +17,27 @@ from bezoar._errors import BezoarError
 from bezoar._files import write_whole
 from bezoar._numbers import count
 from bezoar.experiments import Store, StoredRun, spec_of
-from bezoar.report._figures import axis_of
-from bezoar.report._html_parts import chart_data, metrics_of, opening, provenance_rows
+from bezoar.report._best import JUDGED, LEAD, ranked_tables, verdicts
+from bezoar.report._html_parts import (
+    chart_data,
+    isolated,
+    metrics_of,
+    opening,
+    provenance_rows,
+)
 from bezoar.report._network_pages import describe, network_pages, partition_tables
 from bezoar.report._networks import drawing
 from bezoar.report._page import THRESHOLDS, VERDICTS, Page, page_folders
-from bezoar.report._specs import common_fields, field_order, panels_of, sweep_document
+from bezoar.report._specs import (
+    common_fields,
+    field_order,
+    panels_of,
+    renamed,
+    short_names,
+    sweep_document,
+)
 from bezoar.report._style import POISONED, REGULAR, legend, on_dark
-from bezoar.report._tables import data_notes, ends_table
+from bezoar.report._tables import data_notes
 
 #: Characters that could end a script element, and how JSON can write them instead.
 _ESCAPES = {ord(character): f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}
@@ -35,6 +48,21 @@ _POWER = re.compile(r"(?<=\d)e([-+]\d+)\b")
 _MINUS = re.compile(r"(?<![\w.-])-(?=\d)")
 _TIED = re.compile(r" (?=[<≥=] |L²)|(?<= [<≥=]) ")
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+#: What the symbols on the page stand for; see docs/theory.md.
+SYMBOLS = {
+    "δ": "The share of poisoned agents.",
+    "δ_max": "The largest share of poisoned inputs of a regular agent, its own model included.",
+    "ξ": "Heterogeneity: the largest distance of a regular agent's gradient to the mean of all "
+    "regular ones. It is large where agents hold very different data.",
+    "A": "Disturbance: the largest distance of a poisoned agent's gradient to that mean.",
+    "ρ": "Contraction constant of a rule: how far its result may be from a weighted mean of the "
+    "regular inputs, in units of how far those are apart. Smaller is better.",
+    "λ": "How slowly regular agents come to agree: 0 is at once; from 1 on, Theorem 1 is silent.",
+    "λ'": "The same of all agents, for the weighted mean.",
+    "β": "How unevenly the regular agents' data count in the end; 0 if all count alike.",
+    "P_w": "How many of the inputs of agent w are poisoned.",
+}
 
 
 def write_report(
@@ -95,24 +123,28 @@ def render(results: Path, problem: Callable[[str], Any]) -> str:
         if key not in store:
             problem(f"{name}: the run {key} is no longer in {store.path}")
     ordered = sorted(runs.values(), key=lambda run: field_order(spec_of(run)))
-    sections = [_section(place, *both) for place, both in enumerate(pages.items(), start=1)]
+    names = short_names(map(spec_of, ordered))
+    sections = [
+        _section(place, folder, renamed(page, names) if page.name == "runs" else page)
+        for place, (folder, page) in enumerate(pages.items(), start=1)
+    ]
     return _html(sections, ordered, unread, len(keys) - len(runs) - unread)
 
 
 def _section(place: int, folder: Path, page: Page) -> dict[str, Any]:
     """A page as the template needs it: with the metric to show first, and pictures to embed."""
     there = metrics_of(page.panels)
-    preferred = (*page.metrics, "accuracy", "training_loss", "gradient_norm", *there)
+    preferred = (*page.metrics, *JUDGED, "accuracy", "training_loss", "gradient_norm", *there)
     metric = next((name for name in preferred if name in there), "")
-    tables = page.tables
-    if metric and not tables:
-        tables = (ends_table(f"At the end: {axis_of(metric)}", page.panels, (metric,)),)
+    # The metric that is shown first has the first table; the script shows the others instead.
+    shown = sorted(there, key=lambda name: name != metric)
+    ranked = {} if page.tables else ranked_tables(page.panels, shown)
     pictures = [(_picture(folder, image.file), image.alt) for image in page.images]
     return {
         "id": f"result-{place}",
         "page": page,
         "metric": metric,
-        "tables": tables,
+        "ranked": ranked,
         "pictures": [(uri, alt) for uri, alt in pictures if uri],
     }
 
@@ -134,6 +166,8 @@ def _html(
     sections: Sequence[dict[str, Any]], runs: Sequence[StoredRun], unread: int, others: int
 ) -> str:
     pages: list[Page] = [section["page"] for section in sections]
+    own = [page for page in pages if not page.command]  # of a store, no figure of the paper
+    names = short_names(map(spec_of, runs))
     looks = legend(panel for page in pages for panel in page.panels)
     drawn = [(f"{s['id']}-curves", s["metric"], s["page"].panels) for s in sections if s["metric"]]
     charts = chart_data(drawn, looks)
@@ -145,13 +179,16 @@ def _html(
     digest = hashlib.sha256(f"\n{script}".encode()).digest()
     template = templates().get_template("report.html.jinja")
     return template.render(
-        heading=_heading(pages, runs),
+        heading=_heading(pages, runs, names),
         tally={verdict: number for verdict, number in tally.items() if number},
-        opening=opening(len(pages), runs, looks.values()),
+        opening=opening(len(pages), runs, looks.values(), names),
+        verdicts=verdicts([panel for page in own for panel in page.panels]),
+        lead=LEAD,
+        symbols=SYMBOLS,
         notes=data_notes(runs),
         sections=sections,
-        networks=network_pages(runs),
-        partitions=partition_tables(runs),
+        networks=[renamed(page, names) for page in network_pages(runs)],
+        partitions=[renamed(table, names) for table in partition_tables(runs)],
         sweep=sweep_document(map(spec_of, runs)) if runs else "",
         provenance=provenance_rows(runs) if runs else [],
         looks=[(look.colour, on_dark(look.colour)) for look in looks.values()],
@@ -173,14 +210,19 @@ def templates() -> Environment:
     found = Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
     found.trim_blocks = found.lstrip_blocks = True
     found.filters |= {"maths": _maths, "drawing": drawing, "describe": describe}
+    found.filters |= {"isolated": isolated}
     found.globals |= {"count": count}
     return found
 
 
-def _heading(pages: Sequence[Page], runs: Sequence[StoredRun]) -> str:
+def _heading(pages: Sequence[Page], runs: Sequence[StoredRun], names: Mapping[str, str]) -> str:
     if not pages[0].command:
         networks = list(dict.fromkeys(str(spec_of(run).network) for run in runs))
-        where = networks[0] if len(networks) == 1 else count(len(networks), "network")
+        where = (
+            names.get(networks[0], networks[0])
+            if len(networks) == 1
+            else count(len(networks), "network")
+        )
         return f"{count(len(runs), 'run')} on {where}"
     return pages[0].title if len(pages) == 1 else "Figures and tables, reproduced"
 

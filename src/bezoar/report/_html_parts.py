@@ -1,15 +1,17 @@
 """Parts of the report: its first paragraph, the data of its charts, and the runs' provenance."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
+from markupsafe import Markup, escape
 
 from bezoar._numbers import count, duration
 from bezoar.experiments import StoredRun, spec_of
+from bezoar.report._best import JUDGED, joined
 from bezoar.report._page import Curve, Floats, Panel, thinned
-from bezoar.report._style import BASELINE, Look
+from bezoar.report._style import Look, is_baseline
 from bezoar.report._tables import flat
 from bezoar.training import METRICS
 
@@ -35,27 +37,38 @@ NUMBERS = 400_000
 DASHES = {"-": "none", "--": "6 4", "-.": "8 3 2 3", ":": "2 3"}
 
 
-def opening(pages: int, runs: Sequence[StoredRun], looks: Collection[Look]) -> str:
-    """What was trained, and when, in a few sentences."""
+def opening(
+    pages: int, runs: Sequence[StoredRun], looks: Collection[Look], names: Mapping[str, str]
+) -> Markup:
+    """What was trained, and when, in a few sentences; with ``names`` for some choices."""
     if not runs:
-        return f"{count(pages, 'result')} that took no training."
+        return escape(f"{count(pages, 'result')} that took no training.")
+
+    def distinct(field: str) -> Markup:
+        texts = dict.fromkeys(str(getattr(spec, field)) for spec in specs)
+        return _listed(names.get(text, text) for text in texts)
+
     specs = [spec_of(run) for run in runs]
     when, seconds = _training_time(runs)
-    names = {"softmax": "softmax regression"}
-    models = _distinct(names.get(str(spec.model), spec.model) for spec in specs)
+    names = {"softmax": "softmax regression", **names}
     seeds = sorted({spec.seed for spec in specs})
-    baseline = any(look.name.startswith(BASELINE) for look in looks)
-    iterations = _and(f"{number:,}" for number in sorted({spec.iterations for spec in specs}))
+    baseline = any(is_baseline(look.name) for look in looks)
+    iterations = joined(f"{number:,}" for number in sorted({spec.iterations for spec in specs}))
     sentences = [
-        f"{count(len(runs), 'run')} of {models} on {_distinct(spec.dataset for spec in specs)}, "
-        f"{iterations} iterations, seed{'s' if len(seeds) > 1 else ''} {_distinct(seeds)}: "
-        f"{_and(look.label for look in looks)}.",
+        f"{count(len(runs), 'run')} of {distinct('model')} on {distinct('dataset')}, "
+        f"{iterations} iterations, seed{'s' if len(seeds) > 1 else ''} {_listed(seeds)}: "
+        f"{joined(isolated(look.label) for look in looks)}.",
         "The baseline is the weighted mean with nobody poisoned." if baseline else "",
-        f"Networks: {_distinct(spec.network for spec in specs)}.",
-        f"Partition: {_distinct(spec.partition for spec in specs)}.",
+        f"Networks: {distinct('network')}.",
+        f"Partition: {distinct('partition')}.",
         f"Trained {when}, {seconds} in all." if when else "",
     ]
-    return " ".join(filter(None, sentences))
+    return Markup(" ".join(filter(None, sentences)))  # every name in it is escaped
+
+
+def isolated(name: object) -> Markup:
+    """A name from outside, whose direction of writing does not spread to the text around it."""
+    return Markup("<bdi>{}</bdi>").format(name)
 
 
 def provenance_rows(runs: Sequence[StoredRun]) -> list[tuple[str, str]]:
@@ -70,14 +83,10 @@ def provenance_rows(runs: Sequence[StoredRun]) -> list[tuple[str, str]]:
     return [(name, text) for name, text in rows if text]
 
 
-def _and(items: Iterable[object]) -> str:
-    *first, last = map(str, items)
-    return f"{', '.join(first)} and {last}" if first else last
-
-
-def _distinct(items: Iterable[object]) -> str:
-    found = list(dict.fromkeys(map(str, items)))
-    return _and(found if len(found) <= 6 else [*found[:5], f"{len(found) - 5} more"])
+def _listed(names: Iterable[object]) -> Markup:
+    """Names, isolated and so escaped; the first of them if there are many."""
+    found = [isolated(name) for name in names]
+    return Markup(joined(found if len(found) <= 6 else [*found[:5], f"{len(found) - 5} more"]))
 
 
 def _tallied(values: Iterable[object]) -> str:
@@ -109,9 +118,9 @@ def _training_time(runs: Sequence[StoredRun]) -> tuple[str, str]:
 
 
 def metrics_of(panels: Sequence[Panel]) -> list[str]:
-    """The metrics that some curve of the panels has, in the usual order."""
+    """The metrics that some curve of the panels has, what agents themselves hold first."""
     found = {name for panel in panels for curve in panel.curves for name in curve.metrics}
-    return [name for name in METRICS if name in found]
+    return [name for name in dict.fromkeys((*JUDGED, *METRICS)) if name in found]
 
 
 def chart_data(
@@ -147,7 +156,7 @@ def chart_data(
     return {
         "rules": {
             look.name: {"place": place, "label": look.label}
-            | {"marker": look.marker, "dash": DASHES[look.line]}
+            | {"marker": look.marker, "dash": DASHES[look.line], "typed": _typed(look)}
             for place, look in enumerate(looks.values())
         },
         "metrics": {
@@ -158,6 +167,11 @@ def chart_data(
         "curves": [_curve(curve, looks[curve.name].name, points) for curve in curves],
         "sections": drawn,
     }
+
+
+def _typed(look: Look) -> str:
+    """A rule's name for the command line, where its label is another one."""
+    return "" if look.name == look.label or is_baseline(look.name) else look.name
 
 
 def _curve(curve: Curve, name: str, points: int) -> dict[str, Any]:

@@ -143,20 +143,32 @@ class Table(_Part):
         columns: the headings.
         rows: the cells; the first cell of a row names the row.
         shaded: how many columns after the first are shaded, darker where numbers are larger.
+        marked: the cells with the best values, by row and column.
     """
 
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     shaded: int = Field(default=0, exclude=True)
+    marked: frozenset[tuple[int, int]] = Field(default=frozenset(), exclude=True)
 
     @classmethod
     def of(
-        cls, title: str, columns: Iterable[str], rows: Iterable[Iterable[str]], shaded: int = 0
+        cls,
+        title: str,
+        columns: Iterable[str],
+        rows: Iterable[Iterable[str]],
+        shaded: int = 0,
+        marked: Iterable[tuple[int, int]] = (),
     ) -> "Table":
         """A table of any rows."""
-        cells = tuple(map(tuple, rows))
-        return cls(title=title, columns=tuple(columns), rows=cells, shaded=shaded)
+        return cls(
+            title=title,
+            columns=tuple(columns),
+            rows=tuple(map(tuple, rows)),
+            shaded=shaded,
+            marked=frozenset(marked),
+        )
 
     def is_numeric(self, column: int) -> bool:
         """Whether a column has numbers, which are aligned to the right."""

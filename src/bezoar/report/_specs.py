@@ -1,14 +1,16 @@
 """Runs by their specs: in panels, and as the document of a sweep that computes them again."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from bezoar._errors import BezoarError
 from bezoar._options import default_options
 from bezoar._parts import maker, parts_of
 from bezoar.experiments import CHOICES, FORMAL, LISTS, Choice, RunSpec, StoredRun, spec_of
-from bezoar.report._page import Curve, Panel
+from bezoar.report._page import Curve, Page, Panel, Table
 from bezoar.report._style import BASELINE
 
 #: Fields in which the runs of a panel may differ.
@@ -57,6 +59,41 @@ def panels_of(runs: Sequence[StoredRun]) -> list[Panel]:
         shown = [_text(name, getattr(spec, name)) for name in ORDER if name in (*NAMED, *varying)]
         panels.append(Panel(" · ".join(shown), tuple(curves)))
     return panels
+
+
+def short_names(specs: Iterable[RunSpec]) -> dict[str, str]:
+    """Shorter texts for choices that name files by their paths: the names of the files.
+
+    Choices that would then be told apart by nothing are left out.
+    """
+    choices = [getattr(spec, field) for spec in specs for field in CHOICES]
+    found = {str(choice): _short(choice) for choice in choices}
+    several = Counter(found.values())
+    return {text: name for text, name in found.items() if text != name and several[name] == 1}
+
+
+def _short(choice: Choice) -> str:
+    text = str(choice)
+    for value in (choice.name, *choice.options.values()):
+        if isinstance(value, str) and "/" in value:
+            text = text.replace(value, value.rstrip("/").rpartition("/")[2])
+    return text.removeprefix(f"{choice.name}:path=")
+
+
+def renamed(shown: Any, names: Mapping[str, str]) -> Any:
+    """A page, table or text with other names in it."""
+    if isinstance(shown, str):
+        for text, name in sorted(names.items(), reverse=True):  # longer ones first
+            shown = shown.replace(text, name)
+        return shown
+    if isinstance(shown, tuple):
+        return tuple(renamed(item, names) for item in shown)
+    if isinstance(shown, Panel):
+        return replace(shown, title=renamed(shown.title, names))
+    if isinstance(shown, Page | Table):
+        fields = {name: renamed(value, names) for name, value in shown}
+        return shown.model_copy(update=fields)
+    return shown
 
 
 def common_fields(runs: Sequence[StoredRun]) -> str:

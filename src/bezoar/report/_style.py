@@ -64,6 +64,11 @@ def look(rule: str) -> Look:
     return Look(rule, said.get("label") or rule, colour, shown, line)
 
 
+def is_baseline(name: str) -> bool:
+    """Whether the curve of this name is the baseline, with whatever options."""
+    return name.partition(":")[0] == BASELINE
+
+
 def legend(panels: Iterable[Panel]) -> dict[str, Look]:
     """The looks of all curves by their names, in the order of a legend.
 

@@ -215,7 +215,7 @@ def _age(ended: Any) -> str:
 def ends_table(title: str, panels: Sequence[Panel], metrics: Sequence[str]) -> Table:
     """The last values of curves: a row for each rule, or for each panel if those are more."""
     shown = legend(panels)
-    ends = [{curve.name: _end(curve, metrics) for curve in panel.curves} for panel in panels]
+    ends = [{curve.name: end_text(curve, metrics) for curve in panel.curves} for panel in panels]
     rows = [(look.label, *(end.get(name, "–") for end in ends)) for name, look in shown.items()]
     columns = ("rule", *(panel.title for panel in panels))
     if len(panels) > len(shown):
@@ -224,7 +224,7 @@ def ends_table(title: str, panels: Sequence[Panel], metrics: Sequence[str]) -> T
     return Table.of(title, columns, rows)
 
 
-def _end(curve: Curve, metrics: Sequence[str]) -> str:
+def end_text(curve: Curve, metrics: Sequence[str]) -> str:
     """The last mean over the seeds; for a single metric, also the smallest and largest value."""
     if curve.diverged:
         return "diverged"

@@ -10,7 +10,10 @@
   /** What to draw again when rules are hidden or the window changes. */
   const sections = [];
 
-  const MARGIN = { top: 10, right: 14, bottom: 36, left: 54 };
+  const MARGIN = { top: 10, right: 14, bottom: 36, left: 72 };
+
+  /** Curves with at most so many points have a marker at each. */
+  const FEW = 12;
   const SVG = "http://www.w3.org/2000/svg";
 
   /** Matplotlib's markers as paths around the origin, about one unit to each side. */
@@ -161,8 +164,8 @@
     return `M${kept.map(point(high)).join("L")}L${kept.reverse().map(point(low)).join("L")}z`;
   }
 
-  function marker(rule, x, y, size) {
-    const shape = MARKERS[data.rules[rule].marker];
+  function marker(rule, x, y, size, always = false) {
+    const shape = MARKERS[data.rules[rule].marker] ?? (always ? MARKERS.o : null);
     if (!shape) return null;
     return drawn("path", {
       class: "marker",
@@ -212,7 +215,7 @@
         this.tip,
       );
       this.figure = element("figure", { class: "panel" }, this.plot);
-      if (title) this.figure.prepend(element("figcaption", {}, title));
+      this.figure.prepend(element("figcaption", {}, element("bdi", {}, title)));
       this.listen();
     }
 
@@ -257,9 +260,9 @@
       const { metric } = this.section;
       const { log } = data.metrics[metric];
       const width = Math.max(200, this.plot.clientWidth);
-      const height = Math.round(Math.min(300, Math.max(210, width * 0.62)));
+      const height = Math.round(Math.min(300, Math.max(250, width * 0.62)));
       const [low, high] = this.section.limits;
-      const [first, last] = [this.iterations[0], this.iterations.at(-1)];
+      const [first, last] = this.span;
       const [left, right] = [MARGIN.left, width - MARGIN.right];
       const [bottom, top] = [height - MARGIN.bottom, MARGIN.top];
       this.x = scale(first, last === first ? first + 1 : last, left, right, false);
@@ -294,6 +297,14 @@
         );
       }
       const middle = (left + right) / 2;
+      const centre = (top + bottom) / 2;
+      this.svg.append(
+        drawn(
+          "text",
+          { class: "y", transform: `translate(13 ${centre}) rotate(-90)`, "text-anchor": "middle" },
+          data.metrics[this.section.metric].title,
+        ),
+      );
       this.svg.append(
         drawn("text", { x: middle, y: bottom + 33, "text-anchor": "middle" }, "iteration"),
       );
@@ -315,12 +326,14 @@
         group.firstChild.style.strokeWidth = 3.2 - (1.6 * order) / Math.max(1, curves.length - 1);
         // Markers of curves that lie on each other are set apart.
         const points = curve.x.length;
-        const spacing = Math.max(1, Math.floor(points / 6), Math.min(curves.length, points));
-        const start = Math.floor((order * spacing) / curves.length);
+        const few = points <= FEW;
+        const apart = Math.max(1, Math.floor(points / 6), Math.min(curves.length, points));
+        const spacing = few ? 1 : apart;
+        const start = few ? 0 : Math.floor((order * spacing) / curves.length);
         for (let i = start; i < points; i += spacing) {
           const value = curve.values[metric][i];
           if (!isDrawable(value, log)) continue;
-          const dot = marker(curve.rule, this.x(curve.x[i]), this.y(value), 4);
+          const dot = marker(curve.rule, this.x(curve.x[i]), this.y(value), few ? 3.4 : 4, few);
           if (dot) group.append(dot);
         }
         this.svg.append(group);
@@ -373,7 +386,7 @@
           "div",
           { "data-rule": rule },
           swatch(rule),
-          element("span", {}, label),
+          element("bdi", {}, label),
           element("span", { class: "value" }, text),
         ),
       );
@@ -405,7 +418,19 @@
   class Section {
     constructor(root, { metric, metrics, panels }) {
       this.metric = metric;
+      this.tables = [...document.querySelectorAll("[data-metric]")].filter(
+        (table) => table.dataset.of === root.id,
+      );
       this.panels = panels.map((panel) => new Panel(this, panel));
+      // Panels have one scale of iterations, unless some would then be too narrow to read.
+      const ends = this.panels.map((panel) => panel.iterations.at(-1));
+      const shared = Math.max(...ends) <= 4 * Math.min(...ends);
+      for (const panel of this.panels) {
+        const { iterations } = panel;
+        panel.span = shared
+          ? [Math.min(...this.panels.map((one) => one.iterations[0])), Math.max(...ends)]
+          : [iterations[0], iterations.at(-1)];
+      }
       this.about = element("p", { class: "about", id: `${root.id}-about` });
       this.legend = element("div", {
         class: "legend",
@@ -448,8 +473,9 @@
           "button",
           { type: "button", "data-rule": rule },
           swatch(rule),
-          element("span", {}, data.rules[rule].label),
+          element("bdi", {}, data.rules[rule].label),
         );
+        if (data.rules[rule].typed) button.append(element("code", {}, data.rules[rule].typed));
         button.addEventListener("click", () => {
           if (!hidden.delete(rule)) hidden.add(rule);
           sections.forEach((section) => section.draw());
@@ -474,6 +500,10 @@
       this.all.hidden = hidden.size === 0;
       this.limits = limits(this, this.metric);
       this.panels.forEach((panel) => panel.draw());
+      const known = this.tables.some((table) => table.dataset.metric === this.metric);
+      for (const table of known ? this.tables : []) {
+        table.hidden = table.dataset.metric !== this.metric;
+      }
     }
   }
 
