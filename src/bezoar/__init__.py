@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     )
     from bezoar._errors import BezoarError
     from bezoar._parts import register
-    from bezoar.advice import compare
+    from bezoar.advice import advise, compare
     from bezoar.experiments import run
     from bezoar.networks import Network
 
@@ -36,6 +36,7 @@ __all__ = [
     "Network",
     "__version__",
     "advice",
+    "advise",
     "aggregators",
     "attacks",
     "compare",
@@ -55,6 +56,7 @@ __all__ = [
 _HOMES = {
     "BezoarError": "bezoar._errors",
     "Network": "bezoar.networks",
+    "advise": "bezoar.advice",
     "compare": "bezoar.advice",
     "register": "bezoar._parts",
     "run": "bezoar.experiments",

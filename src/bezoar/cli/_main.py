@@ -275,6 +275,43 @@ def show(
 
 
 @app.command()
+def advise(
+    network: Annotated[str, choice("networks", "Or a file.")],
+    poisoned: Annotated[
+        str, typer.Option(help="How many agents: 2, 1-4 or unknown.", show_default=False)
+    ] = "unknown",
+    partition: Partition = None,
+    dataset: Dataset = None,
+    data_dir: DataDir = None,
+    threat: Annotated[str, typer.Option(help="What is poisoned: labels or messages.")] = "labels",
+    aggregator: Rules = None,
+    budget: Annotated[
+        str, typer.Option(help="The time it may take, such as 90s or 1h; 0 asks the theory alone.")
+    ] = "5m",
+    seed: Annotated[int, typer.Option(help="Every random choice follows from it.")] = 0,
+    workers: Workers = None,
+    plot: Plot = None,
+    json: Json = False,
+) -> None:
+    """Recommend a rule for a network by short trainings on it in many scenarios."""
+    from bezoar.cli import _advise
+
+    _advise.show_advice(
+        network,
+        _advise.read_number(poisoned),
+        partition=partition,
+        dataset=dataset or "mnist",
+        threat=threat,
+        rules=aggregator or (),
+        budget=_advise.read_budget(budget),
+        seed=seed,
+        workers=workers,
+        plot=plot,
+        json=json,
+    )
+
+
+@app.command()
 def theory(
     network: Annotated[str, choice("networks", FILES)] = "two_castle",
     poisoned: Poisoned = None,

@@ -176,3 +176,16 @@ def busy(what: str) -> Iterator[None]:
         return
     with errors.status(what):
         yield
+
+
+@contextmanager
+def time_bar(what: str) -> Iterator[Any]:
+    """A bar on the error stream for work that has so many seconds."""
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as bars:
+        task = bars.add_task(what, total=None)
+
+        def update(used: float, seconds: float, text: str) -> None:
+            bars.update(task, completed=used, total=seconds, description=f"{what}: {text}")
+
+        yield update

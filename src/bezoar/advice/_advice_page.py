@@ -1,0 +1,90 @@
+"""Advice as a page and as a picture."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bezoar._errors import BezoarError
+from bezoar.advice._advise import Advice
+from bezoar.report import Page, Table, pictures, save_figure
+
+#: Colours and markers of partitions in the picture.
+LOOKS = (("#0072B2", "o"), ("#E69F00", "s"), ("#009E73", "^"), ("#CC79A7", "D"))
+
+#: The rules that the picture shows, the best first.
+MOST_ROWS = 12
+
+
+def advice_page(advice: Advice) -> Page:
+    """What is recommended, all rules in a table, and the reasons."""
+    ends = dict.fromkeys((advice.poisoned[0], advice.poisoned[-1]))
+    about = [
+        f"{advice.network.agents} agents, {' to '.join(map(str, ends))} of them poisoned; nobody "
+        "knows which."
+    ]
+    if advice.pilots is not None:
+        about.append(
+            f"Tried in {len(advice.pilots.scenarios)} scenarios, for {advice.pilots.iterations} "
+            "iterations with a small part of the data. Accuracies are means over the regular "
+            "agents' own models."
+        )
+    return Page(
+        name="advice",
+        title=f"Recommended: {advice.recommended}",
+        caption=" ".join(about),
+        tables=(_ranking(advice),) if advice.ranking else (),
+    )
+
+
+def _ranking(advice: Advice) -> Table:
+    columns = ("rule", "lost", "at most", "accuracy", "at least", "scenarios")
+    rows = [
+        (
+            str(rule.aggregator),
+            f"{rule.regret_mean:.3f}",
+            f"{rule.regret_worst:.3f}",
+            f"{rule.accuracy_mean:.3f}",
+            f"{rule.accuracy_worst:.3f}",
+            str(rule.scenarios),
+        )
+        for rule in advice.ranking
+    ]
+    return Table.of("What each rule lost against the best rule of a scenario", columns, rows)
+
+
+def advice_figure(path: Path, advice: Advice) -> list[Path]:
+    """Save a picture of what each rule lost in each scenario.
+
+    Args:
+        path: where to; without an ending, a PNG and a PDF are written.
+        advice: what pilots found.
+
+    Raises:
+        BezoarError: if there were no pilots.
+    """
+    found = advice.pilots
+    if found is None:
+        raise BezoarError("plot: pilots are drawn, and a budget of 0 has none")
+    shown = advice.ranking[:MOST_ROWS]
+    partitions = list(dict.fromkeys(scenario.partition for scenario in found.scenarios))
+    held = np.array([partitions.index(scenario.partition) for scenario in found.scenarios])
+    spread = np.linspace(-0.25, 0.25, len(partitions)) if len(partitions) > 1 else [0.0]
+    with pictures() as plt:
+        figure, axes = plt.subplots(figsize=(7.5, 1.4 + 0.38 * len(shown)), layout="constrained")
+        for row, rule in enumerate(shown):
+            regret = found.of(found.regret, rule.aggregator)
+            axes.plot([0, rule.regret_worst], [row, row], color="#BBBBBB", zorder=1)
+            for number, (colour, marker) in zip(range(len(partitions)), LOOKS, strict=False):
+                lost = regret[held == number]
+                style: dict[str, Any] = {"color": colour, "marker": marker, "s": 22, "alpha": 0.75}
+                label = partitions[number] if row == 0 else None
+                axes.scatter(lost, np.full(len(lost), row + spread[number]), label=label, **style)
+            axes.plot(rule.regret_mean, row, "|", color="black", markersize=16, markeredgewidth=2)
+        axes.set_yticks(range(len(shown)), [str(rule.aggregator) for rule in shown])
+        axes.invert_yaxis()
+        axes.set_xlim(left=-0.01)
+        axes.set_xlabel("accuracy lost against the best rule of a scenario (| mean)")
+        axes.set_title(f"Recommended: {advice.recommended}", loc="left", fontweight="bold")
+        figure.legend(loc="outside lower center", ncols=len(partitions))
+        return save_figure(figure, path)

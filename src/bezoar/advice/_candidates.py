@@ -1,0 +1,70 @@
+"""Which rules there are to choose from on a network, and with which options."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from bezoar._errors import BezoarError
+from bezoar._options import default_options
+from bezoar._parts import maker, parts_of
+from bezoar.aggregators import Aggregator
+from bezoar.experiments import Choice, read_choice
+from bezoar.networks import Network
+
+#: The multiples of its default that a threshold is tried at. A threshold is compared with distances
+#: between models, so the right one depends on the data and the length of training.
+THRESHOLDS = (1, 10)
+
+
+def candidates(
+    network: Network, poisoned: Sequence[int], rules: Iterable[str] = ()
+) -> tuple[dict[str, Choice], dict[str, str]]:
+    """The rules that can be applied at every agent, with options that an agent could choose.
+
+    No agent knows which of its inputs are poisoned, nor how many. So a rule that needs an estimate
+    is tried with numbers that agents may assume: one; what an agent has on average, rounded up; and
+    all poisoned agents. Each agent assumes less where its rule cannot bear so many.
+
+    Args:
+        network: who is linked to whom.
+        poisoned: how many agents may be poisoned.
+        rules: names of rules, perhaps with options; by default every rule that has a name.
+
+    Returns:
+        The candidates by how they are typed, and for each impossible rule the reason.
+    """
+    most = max(poisoned)
+    expected = -(-most * int(network.degrees.sum()) // (network.agents * (network.agents - 1)))
+    assumed = sorted({1, expected, most}) if most else [0]
+    found: dict[object, Choice] = {}
+    impossible: dict[str, str] = {}
+    for text in rules or parts_of("aggregator"):
+        for choice in _variants(read_choice("aggregator", text), assumed):
+            rule: Aggregator = choice.make()
+            try:
+                rule.check(network)
+            except BezoarError as error:
+                impossible[str(choice)] = str(error)
+                continue
+            found.setdefault(_effect(rule, choice, network), choice)
+    return {str(choice): choice for choice in found.values()}, impossible
+
+
+def _variants(choice: Choice, assumed: Sequence[int]) -> list[Choice]:
+    """A rule with the options to try; options that were given stay as they are."""
+    if choice.part is not None or str(choice) != choice.name:
+        return [choice]
+    defaults = default_options(maker("aggregator", choice.name))
+    tried: list[dict[str, Any]] = [{}]
+    if "estimate" in defaults:
+        tried = [{"estimate": f"up_to_{number}"} for number in assumed]
+    elif "threshold" in defaults:
+        tried = [{"threshold": factor * defaults["threshold"]} for factor in THRESHOLDS]
+    return [read_choice("aggregator", {"name": choice.name, **values}) for values in tried]
+
+
+def _effect(rule: Aggregator, choice: Choice, network: Network) -> object:
+    """What tells candidates apart: of numbers that all agents lower to the same, one is tried."""
+    if "estimate" not in choice.options:
+        return str(choice)
+    others = {name: value for name, value in choice.options.items() if name != "estimate"}
+    return choice.name, str(others), rule.estimates(network).tobytes()

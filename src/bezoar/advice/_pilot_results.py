@@ -1,0 +1,148 @@
+"""What pilots found: how much every rule lost in every scenario, and the ranking that follows."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bezoar.advice._scenarios import Scenario
+from bezoar.experiments import Choice
+
+Floats = NDArray[np.float64]
+
+#: Worst regrets this close to the least are ties, and the mean regret decides.
+TIE = 0.01
+
+#: A rule whose worst regret exceeds the least by more than this is not tried any further.
+HOPELESS = 0.15
+
+#: So many rules are always tried further.
+LEAST_RULES = 4
+
+
+@dataclass(frozen=True)
+class RankedRule:
+    """How a rule did in the scenarios that it was tried in.
+
+    Attributes:
+        aggregator: the rule, with its options.
+        regret_mean: how much mean agent accuracy it lost against the best rule of a scenario, on
+            average.
+        regret_worst: the same in the scenario where it lost most.
+        accuracy_mean: the regular agents' mean accuracy, on average.
+        accuracy_worst: the same in the scenario where it was lowest.
+        scenarios: how many scenarios there were. A rule that falls far behind is dropped.
+    """
+
+    aggregator: Choice
+    regret_mean: float
+    regret_worst: float
+    accuracy_mean: float
+    accuracy_worst: float
+    scenarios: int
+
+    def document(self) -> dict[str, Any]:
+        """As JSON holds it."""
+        return {
+            "aggregator": self.aggregator.name,
+            "options": dict(self.aggregator.options),
+            "regret_mean": self.regret_mean,
+            "regret_worst": self.regret_worst,
+            "accuracy_mean": self.accuracy_mean,
+            "accuracy_worst": self.accuracy_worst,
+            "scenarios": self.scenarios,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class PilotResults:
+    """The accuracies of all rules in all scenarios.
+
+    Attributes:
+        rules: the rules, by how they are typed.
+        scenarios: what was tried.
+        accuracy: ``[rules, scenarios]`` mean accuracy of the regular agents; NaN where a rule had
+            been dropped.
+        iterations: how long the pilots were.
+    """
+
+    rules: Mapping[str, Choice]
+    scenarios: Sequence[Scenario]
+    accuracy: Floats
+    iterations: int
+
+    @classmethod
+    def none_yet(cls, rules: Mapping[str, Choice]) -> "PilotResults":
+        """Before the first pilot."""
+        return cls(rules, (), np.empty((len(rules), 0)), 0)
+
+    def and_these(
+        self,
+        tried: Mapping[str, Choice],
+        scenarios: Sequence[Scenario],
+        accuracy: Floats,
+        iterations: int,
+    ) -> "PilotResults":
+        """With ``[tried, scenarios]`` more accuracies."""
+        more = np.full((len(self.rules), len(scenarios)), np.nan)
+        more[[place for place, text in enumerate(self.rules) if text in tried]] = accuracy
+        return PilotResults(
+            self.rules,
+            (*self.scenarios, *scenarios),
+            np.hstack([self.accuracy, more]),
+            max(self.iterations, iterations),
+        )
+
+    def of(self, values: Floats, choice: Choice) -> Floats:
+        """``[scenarios]`` the row of ``[rules, scenarios]`` values that belongs to a rule."""
+        row: Floats = values[list(self.rules.values()).index(choice)]
+        return row
+
+    @property
+    def regret(self) -> Floats:
+        """``[rules, scenarios]`` what each rule lost against the best rule of the scenario."""
+        best: Floats = np.nanmax(self.accuracy, axis=0)
+        return best - self.accuracy
+
+    def ranking(self) -> list[RankedRule]:
+        """All rules, the best first: by worst regret; ties are broken by mean regret.
+
+        Rules that were dropped come after those that were not.
+        """
+        left = [
+            self._ranked(choice, regret, accuracy)
+            for choice, regret, accuracy in zip(
+                self.rules.values(), self.regret, self.accuracy, strict=True
+            )
+        ]
+        ranked = []
+        while left:
+            most = max(rule.scenarios for rule in left)
+            kept = [rule for rule in left if rule.scenarios == most]
+            least = min(rule.regret_worst for rule in kept)
+            tied = [rule for rule in kept if rule.regret_worst <= least + TIE]
+            ranked.append(min(tied, key=lambda rule: (rule.regret_mean, rule.regret_worst)))
+            left.remove(ranked[-1])
+        return ranked
+
+    @staticmethod
+    def _ranked(choice: Choice, regret: Floats, accuracy: Floats) -> RankedRule:
+        return RankedRule(
+            aggregator=choice,
+            regret_mean=float(np.nanmean(regret)),
+            regret_worst=float(np.nanmax(regret)),
+            accuracy_mean=float(np.nanmean(accuracy)),
+            accuracy_worst=float(np.nanmin(accuracy)),
+            scenarios=int(np.isfinite(accuracy).sum()),
+        )
+
+    def hopeful(self) -> dict[str, Choice]:
+        """The rules that may still turn out to be the best."""
+        if not self.scenarios:
+            return dict(self.rules)
+        worst = np.nanmax(self.regret, axis=1)
+        limit = max(worst.min() + HOPELESS, np.sort(worst)[:LEAST_RULES][-1])
+        kept = zip(self.rules.items(), worst <= limit, strict=True)
+        return {text: choice for (text, choice), is_kept in kept if is_kept}

@@ -1,0 +1,166 @@
+"""Why a rule is recommended, in sentences that a person can check."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
+
+from bezoar import theory
+from bezoar.advice._pilot_results import PilotResults, RankedRule
+from bezoar.experiments import Choice
+from bezoar.networks import Network, place
+
+#: Random placements looked at to see how often the regular agents' network falls apart.
+PLACEMENTS = 30
+
+#: A loss below this is not worth a word.
+SMALL = 0.02
+
+Bools = NDArray[np.bool_]
+
+
+def reasons(
+    network: Network, poisoned: Sequence[int], found: PilotResults, ranking: Sequence[RankedRule]
+) -> list[str]:
+    """What the pilots and the theory say for the first rule of a ranking."""
+    return [
+        _loss(found, ranking[0]),
+        *_pieces(network, poisoned, found, ranking),
+        *_contamination(network, poisoned),
+        *_by(found, ranking, "partition"),
+        *_by(found, ranking, "attack"),
+        *_doubt(found, ranking),
+    ]
+
+
+def reasons_of_theory(
+    network: Network, poisoned: Sequence[int], rules: Mapping[str, Choice]
+) -> tuple[Choice, list[str]]:
+    """A rule that the theory alone recommends, and why."""
+    apart, _ = _falling_apart(network, poisoned[-1])
+    worst = theory.worst_contamination(network, poisoned[-1]).value
+    delta = poisoned[-1] / network.agents
+    plain = next((text for text in ("weighted_mean", "mean") if text in rules), next(iter(rules)))
+    told = [
+        "This is from the theory alone. Nothing was tried: give a budget to have pilots trained.",
+        *_contamination(network, poisoned),
+    ]
+    if apart:
+        told.append(
+            f"For {apart} of {PLACEMENTS} random placements of {_agents(poisoned[-1])} the regular "
+            "agents' network falls apart. Then no robust rule has a guarantee (Theorem 1), and the "
+            "weighted mean has one (Theorem 2)."
+        )
+    if worst > delta:
+        told.append("So the weighted mean has the smaller bound if local data differ much.")
+    else:
+        told.append(
+            "The orders of the bounds are the same, and the weighted mean needs no condition."
+        )
+    told.append("If local data are alike, the theory does not prefer it; pilots can tell.")
+    return rules[plain], told
+
+
+def _loss(found: PilotResults, best: RankedRule) -> str:
+    told = (
+        f"In {best.scenarios} scenarios {best.aggregator} lost {best.regret_mean:.3f} of the "
+        f"agents' accuracy on average against the best rule of each, and at most "
+        f"{best.regret_worst:.3f}"
+    )
+    if best.regret_worst < SMALL:
+        return f"{told}."
+    worst = int(np.nanargmax(found.of(found.regret, best.aggregator)))
+    return f"{told}: with {found.scenarios[worst]}."
+
+
+def _pieces(
+    network: Network, poisoned: Sequence[int], found: PilotResults, ranking: Sequence[RankedRule]
+) -> list[str]:
+    """What becomes of the rules where poisoned agents cut the regular ones apart."""
+    apart, most = _falling_apart(network, poisoned[-1])
+    seen = np.array([_components(scenario.network) > 1 for scenario in found.scenarios])
+    told = []
+    if apart:
+        told.append(
+            f"For {apart} of {PLACEMENTS} random placements of {_agents(poisoned[-1])} the regular "
+            f"agents' network falls apart, into up to {most} pieces."
+        )
+    if seen.any() and (losers := _losers(found, ranking, seen)):
+        told.append(f"In the {seen.sum()} scenarios in which it did: {losers}.")
+    return told
+
+
+def _contamination(network: Network, poisoned: Sequence[int]) -> list[str]:
+    worst = theory.worst_contamination(network, poisoned[-1])
+    delta = poisoned[-1] / network.agents
+    if worst.value <= delta:
+        return []
+    names = ", ".join(network.names[agent] for agent in worst.poisoned[:5])
+    more = "" if len(worst.poisoned) <= 5 else ", …"
+    return [
+        f"With {_agents(poisoned[-1])} at the worst places ({names}{more}) an agent has "
+        f"{worst.value:.0%} poisoned inputs, while {delta:.0%} of all agents are poisoned. If "
+        "local data differ much, the error of robust rules follows the first number, that of the "
+        "weighted mean the second (Table II)."
+    ]
+
+
+def _by(found: PilotResults, ranking: Sequence[RankedRule], field: str) -> list[str]:
+    """How the rules compare for each partition, or attack, if that makes a difference."""
+    values = [getattr(scenario, field) for scenario in found.scenarios]
+    told = []
+    for value in dict.fromkeys(values):
+        chosen = np.array([one == value for one in values])
+        if chosen.all():
+            return []
+        if losers := _losers(found, ranking, chosen):
+            told.append(f"With {value}: {losers}.")
+    return told
+
+
+def _losers(found: PilotResults, ranking: Sequence[RankedRule], chosen: Bools) -> str:
+    """Which rules lost most in some scenarios, and what the recommended rule lost there.
+
+    Of a rule with several options, the one that lost least counts.
+    """
+    regret = np.where(chosen & np.isfinite(found.regret), found.regret, -1).max(axis=1)
+    best, lost = ranking[0].aggregator, dict[str, float]()
+    for choice, worst in zip(found.rules.values(), regret.tolist(), strict=True):
+        if worst >= 0 and choice.name not in (best.name, "local"):
+            lost[choice.name] = min(worst, lost.get(choice.name, worst))
+    least = float(found.of(regret, best))
+    most = sorted(lost, key=lambda name: -lost[name])[:3]
+    if not most or lost[most[-1]] < least + SMALL:
+        return ""
+    told = ", ".join(f"{name} {lost[name]:.2f}" for name in most)
+    return f"the largest losses were {told}; {best} lost at most {least:.2f}"
+
+
+def _doubt(found: PilotResults, ranking: Sequence[RankedRule]) -> list[str]:
+    """Rules that the pilots cannot tell from the first."""
+    first = found.of(found.accuracy, ranking[0].aggregator)
+    close = []
+    for rule in ranking[1:]:
+        apart = np.abs(first - found.of(found.accuracy, rule.aggregator))
+        if rule.scenarios == ranking[0].scenarios and np.nanmax(apart) < SMALL:
+            close.append(str(rule.aggregator))
+    if not close:
+        return []
+    return [f"Within {SMALL:g} of it in every scenario, so as good a choice: {', '.join(close)}."]
+
+
+def _falling_apart(network: Network, many: int) -> tuple[int, int]:
+    """How many random placements cut the regular agents apart, and into how many pieces at most."""
+    pieces = [_components(place(network, many, "random", seed)) for seed in range(PLACEMENTS)]
+    return sum(number > 1 for number in pieces), max(pieces)
+
+
+def _components(network: Network) -> int:
+    """The number of pieces that the regular agents' network has."""
+    regular = list(network.regular)
+    return int(connected_components(network.adjacency[regular][:, regular], directed=False)[0])
+
+
+def _agents(many: int) -> str:
+    return "one poisoned agent" if many == 1 else f"{many} poisoned agents"

@@ -1,0 +1,99 @@
+"""What may happen on a network: who is poisoned, who holds which data, and what the attack is."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+from bezoar.networks import Network, place
+
+#: Where poisoned agents may sit, in the order in which it is tried, and again from the start.
+PLACEMENTS = ("random", "worst", "random", "cut", "random", "degree", "random", "betweenness")
+
+#: Partitions from alike to very different data, for users who do not know.
+PARTITIONS = ("iid", "dirichlet:alpha=0.3", "by_class")
+
+#: What is tried for each threat.
+ATTACKS = {
+    "labels": ("label_flip", "dynamic_label_flip", "random_labels"),
+    "messages": ("sign_flip",),
+}
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One thing that may happen.
+
+    Attributes:
+        network: who is linked to whom, and who is poisoned.
+        placement: how the places of the poisoned agents were chosen.
+        partition: how the samples are divided among the agents.
+        attack: what the poisoned agents do.
+        seed: every random choice follows from it.
+    """
+
+    network: Network
+    placement: str
+    partition: str
+    attack: str
+    seed: int
+
+    def fields(self) -> dict[str, Any]:
+        """The fields of a spec that it decides."""
+        return {
+            "network": self.network,
+            "partition": self.partition,
+            "attack": self.attack,
+            "seed": self.seed,
+        }
+
+    def __str__(self) -> str:
+        many = len(self.network.poisoned)
+        agents = "agent" if many == 1 else "agents"
+        return f"{many} poisoned {agents} ({self.placement}), {self.partition}, {self.attack}"
+
+
+def rounds(
+    network: Network,
+    poisoned: Sequence[int],
+    partitions: Sequence[str],
+    attacks: Sequence[str],
+    seed: int,
+    few_at_first: bool = False,
+) -> Iterator[list[list[Scenario]]]:
+    """Scenarios to try one round after the other, for as long as there is time.
+
+    Every round has all partitions. Numbers and places of poisoned agents change from round to
+    round.
+
+    Args:
+        network: who is linked to whom; who is poisoned in it plays no part.
+        poisoned: how many agents may be poisoned, each number at least one.
+        partitions: how the samples may be divided.
+        attacks: what poisoned agents may do.
+        seed: every random choice follows from it.
+        few_at_first: whether the first round, in which all rules are tried, has one placement and
+            one attack only. Other rounds have two placements and all attacks.
+
+    Yields:
+        For each partition, the scenarios that share their data and can be trained together.
+    """
+    turns = count()
+    for number in count():
+        few = few_at_first and number == 0
+        places = [_placed(network, poisoned, next(turns), seed) for _ in range(1 if few else 2)]
+        yield [
+            [
+                Scenario(placed, placement, partition, attack, seed + number)
+                for placement, placed in places
+                for attack in (attacks[:1] if few else attacks)
+            ]
+            for partition in partitions
+        ]
+
+
+def _placed(network: Network, poisoned: Sequence[int], turn: int, seed: int) -> tuple[str, Network]:
+    """One of the placements in turn, with one of the numbers in turn, the largest first."""
+    placement = PLACEMENTS[turn % len(PLACEMENTS)]
+    many = poisoned[-1 - turn % len(poisoned)]
+    return placement, place(network, many, placement, seed + turn)

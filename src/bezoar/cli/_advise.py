@@ -1,0 +1,69 @@
+"""``bezoar advise``."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+from rich.text import Text
+
+from bezoar._errors import BezoarError
+from bezoar.advice import Advice, advice_figure, advice_page, advise
+from bezoar.cli._options import check_picture
+from bezoar.cli._screen import console, print_json, print_page, print_path, time_bar
+
+#: Seconds in the units of a budget.
+UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+def show_advice(
+    network: str,
+    poisoned: int | tuple[int, int] | None,
+    *,
+    budget: float,
+    plot: Path | None,
+    json: bool,
+    **options: Any,
+) -> None:
+    """Recommend a rule for a network, with reasons; ``options`` are those of :func:`advise`."""
+    check_picture(plot)
+    if plot and budget == 0:
+        raise BezoarError("plot: pilots are drawn, and a budget of 0 has none")
+    with time_bar("advising") as progress:
+        advice = advise(network, poisoned, budget=budget, progress=progress, **options)
+    if plot:
+        advice_figure(plot, advice)
+    if json:
+        print_json(advice.document())
+        return
+    _print(advice)
+    if plot:
+        print_path("Picture", plot)
+
+
+def _print(advice: Advice) -> None:
+    print_page(advice_page(advice))
+    console.print(Text("Why", style="bold"))
+    for reason in advice.reasons:
+        console.print(f"- {reason}", markup=False)
+    for rule, reason in advice.impossible.items():
+        console.print(f"Not possible here: {rule}: {reason}", markup=False, style="dim")
+
+
+def read_number(text: str) -> int | tuple[int, int] | None:
+    """``"2"`` as a number, ``"1-4"`` as a range, ``"unknown"`` as nothing."""
+    if text == "unknown":
+        return None
+    if found := re.fullmatch(r"(\d+)(?:-(\d+))?", text):
+        first, last = found.groups()
+        return int(first) if last is None else (int(first), int(last))
+    raise BezoarError(
+        f"poisoned: expected a number such as 2, a range such as 1-4, or unknown; found {text!r}"
+    )
+
+
+def read_budget(text: str) -> float:
+    """Seconds from ``"300"``, ``"90s"``, ``"5m"`` or ``"1h"``."""
+    if found := re.fullmatch(r"(\d+(?:\.\d+)?) ?([smh]?)", text.strip()):
+        number, unit = found.groups()
+        return float(number) * UNITS[unit]
+    raise BezoarError(f"budget: expected a time such as 90s, 5m or 1h, found {text!r}")

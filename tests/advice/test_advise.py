@@ -1,0 +1,143 @@
+import json
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from bezoar import BezoarError, advise, data, networks
+from bezoar.advice import advice_figure, advice_page
+from bezoar.advice._pilots import pilot_data, train_pilots
+from bezoar.advice._scenarios import Scenario
+from bezoar.cli._main import app
+from bezoar.experiments import RunSpec, read_choice, run
+
+RULES = ("mean", "median", "local")
+
+
+@pytest.fixture(scope="module")
+def advice():
+    return advise(
+        networks.ring(agents=6), 1, partition="by_class", rules=RULES, budget=8, workers=1
+    )
+
+
+def test_images_are_shrunk_to_means_of_squares():
+    dataset = data.mnist()
+    small = pilot_data(dataset, agents=10, seed=3)
+    assert small.train.shape == (2000, 1, 14, 14)
+    squares = dataset.test.reshape(-1, 14, 2, 14, 2).mean(axis=(2, 4)).round().astype(np.uint8)
+    known = {bytes(image): label for image, label in zip(squares, dataset.test_labels, strict=True)}
+    for image, label in zip(small.test, small.test_labels, strict=True):
+        assert known[bytes(image[0])] == label
+
+
+def test_features_stay_as_they_are():
+    images = data.mnist()
+    flat = {part: getattr(images, part).reshape(-1, 784) / 255.0 for part in ("train", "test")}
+    dataset = replace(images, **flat)
+    assert pilot_data(dataset, agents=10, seed=0).sample_shape == (784,)
+
+
+def test_a_pilot_is_a_run_like_any_other():
+    small = pilot_data(data.mnist(), agents=6, seed=0)
+    network = networks.ring(agents=6).with_poisoned([2])
+    scenario = Scenario(network, "random", "by_class", "label_flip", 4)
+    rules = {name: read_choice("aggregator", name) for name in ("mean", "rfa")}
+    accuracy, measured = train_pilots(rules, [scenario], small, 8, time.monotonic() + 600, 1)
+    assert measured == 8
+    for name, found in zip(rules, accuracy[:, 0], strict=True):
+        spec = RunSpec.read({**scenario.fields(), "dataset": small, "iterations": 8})
+        assert run(spec, aggregator=name)["accuracy_mean"][-1] == pytest.approx(found, abs=2e-3)
+
+
+def test_a_pilot_ends_at_its_deadline():
+    small = pilot_data(data.mnist(), agents=6, seed=0)
+    scenario = Scenario(networks.ring(agents=6), "random", "iid", "label_flip", 0)
+    rules = {"mean": read_choice("aggregator", "mean")}
+    _, measured = train_pilots(rules, [scenario], small, 1000, time.monotonic(), 1)
+    assert measured == 0
+
+
+def test_no_communication_is_not_recommended_where_everyone_has_one_class(advice):
+    assert advice.recommended.name == "mean"
+    assert [rule.aggregator.name for rule in advice.ranking][-1] == "local"
+    assert advice.reasons
+    assert any("mean" in reason for reason in advice.reasons)
+
+
+def test_the_document_has_what_programs_read(advice):
+    found = json.loads(json.dumps(advice.document()))
+    assert found["recommended"] == {"aggregator": "mean", "options": {}}
+    assert found["basis"] == "pilots"
+    for rule in found["ranking"]:
+        assert 0 <= rule["regret_mean"] <= rule["regret_worst"] <= 1
+        assert rule["accuracy_worst"] <= rule["accuracy_mean"]
+    assert all(len(scenario["poisoned"]) == 1 for scenario in found["scenarios"])
+
+
+def test_page_and_picture(advice, tmp_path):
+    page = advice_page(advice)
+    assert page.title == "Recommended: mean"
+    assert len(page.tables[0].rows) == len(advice.ranking)
+    [path] = advice_figure(tmp_path / "advice.png", advice)
+    assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_theory_alone_is_said_to_be_that(tmp_path):
+    found = advise("fan", 1, budget=0)
+    assert found.document()["basis"] == "theory"
+    assert found.recommended.name == "weighted_mean"
+    assert "theory alone" in found.reasons[0]
+    with pytest.raises(BezoarError, match="plot"):
+        advice_figure(tmp_path / "advice.png", found)
+
+
+def test_numbers_that_are_not_known_are_a_range():
+    assert advise("ring:agents=20", budget=0).poisoned == (1, 2, 4)
+    assert advise("ring:agents=20", (2, 6), budget=0).poisoned == (2, 4, 6)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"poisoned": 0}, "poisoned: expected a number from 1 to 9"),
+        ({"poisoned": 10}, "poisoned: expected a number from 1 to 9"),
+        ({"poisoned": (4, 2)}, "found 4-2"),
+        ({"poisoned": 1, "budget": -1}, "budget: expected seconds from 0"),
+        ({"poisoned": 1, "threat": "weather"}, "threat: .*labels"),
+        ({"poisoned": 1, "rules": ["isos"]}, "ios"),
+        ({"poisoned": 1, "budget": 1e-9}, "too short"),
+    ],
+)
+def test_what_is_wrong_is_named(options, words):
+    with pytest.raises(BezoarError, match=words):
+        advise("fan", **options)
+
+
+def command(*arguments):
+    return CliRunner().invoke(app, ["advise", *arguments])
+
+
+def test_the_command():
+    result = command("--network", "fan", "--poisoned", "1", "--budget", "0")
+    assert result.exit_code == 0, result.output
+    assert "Recommended: weighted_mean" in result.output
+    assert "Why" in result.output
+    found = json.loads(command("--network", "fan", "--budget", "0", "--json").stdout)
+    assert found["recommended"]["aggregator"] == "weighted_mean"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--poisoned", "some"), "such as 2, a range such as 1-4, or unknown; found 'some'"),
+        (("--budget", "soon"), "a time such as 90s, 5m or 1h, found 'soon'"),
+        (("--budget", "0", "--plot", "a.png"), "plot: pilots are drawn"),
+    ],
+)
+def test_wrong_words_are_answered(arguments, words):
+    result = command("--network", "fan", *arguments)
+    assert result.exit_code != 0
+    assert words in " ".join(str(result.exception or "").split() + result.output.split())
