@@ -87,7 +87,9 @@ def _pieces(
             f"agents' network falls apart, into up to {most} pieces."
         )
     if seen.any() and (losers := _losers(found, ranking, seen)):
-        told.append(f"In the {seen.sum()} scenarios in which it did: {losers}.")
+        told.append(
+            f"In {seen.sum()} scenarios in which the regular agents' network fell apart, {losers}."
+        )
     return told
 
 
@@ -115,7 +117,7 @@ def _by(found: PilotResults, ranking: Sequence[RankedRule], field: str) -> list[
         if chosen.all():
             return []
         if losers := _losers(found, ranking, chosen):
-            told.append(f"With {value}: {losers}.")
+            told.append(f"With {value}, {losers}.")
     return told
 
 
