@@ -1,7 +1,7 @@
 """Dense networks: one matrix of inner products and one matrix product for the whole network."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -58,26 +58,22 @@ class DenseExchange:
         size = 8 * MATRICES * len(each) * everyone.slots**2
         most = everyone.agents if self._rule.reads == "nothing" else tuning.matrix_bytes // size
         self._parts = everyone.some(max(1, most))
+        self._constant: _Weights | None = None
 
     def __call__(self, sent: Sent, models: Tensor, tell: Tell | None, map: Map) -> None:
         """Write the next models ``[runs, W, D]`` and tell the weights, if somebody asks."""
         table = _Table(sent, self._runs, self._rule.remembers())
-        matrices = []
-        for here, slots, weights in self._weights(table, map):
-            part = models.new_zeros(*weights.shape[:2], table.length)
-            part.scatter_add_(-1, slots.expand_as(weights), weights.to(part.dtype))
-            matrices.append(part)
-            if tell is not None:
+        if self._rule.reads != "nothing" or sent.false is not None:
+            found = self._weigh(table, map)
+        else:
+            found = self._constant = self._constant or self._weigh(table, map)
+        if tell is not None:
+            for here, weights in found.given:
                 tell(self._runs, here, weights)
-        self._combine(torch.cat(matrices, dim=1), table, models, map)
+        self._combine(found, table, models, map)
 
-    def _weights(
-        self, table: "_Table", map: Map
-    ) -> Iterator[tuple[Neighbourhoods, Tensor, Tensor]]:
-        """Of some agents at a time the inputs, the rows of the table behind them, and the weights.
-
-        The last two are ``[runs or 1, agents, m]`` and ``[runs, agents, m]``.
-        """
+    def _weigh(self, table: "_Table", map: Map) -> "_Weights":
+        """What each rule gives to the rows of the table, some agents at a time."""
         reads, names, tuning = self._rule.reads, self._rule.remembers(), self._tuning
         rows = [table.rows(place) for place in range(len(self._runs))]
         finite = layers = None
@@ -90,6 +86,7 @@ class DenseExchange:
         elif reads == "output_layer":
             layers = read_layers(rows, layer_of(self._rule, self._layer), map, tuning)
             finite = layers.all_finite.view(len(rows), -1)
+        matrices, given = [], []
         for here in self._parts:
             slots, gram, present = table.slots(here), None, None
             if finite is not None:
@@ -102,10 +99,14 @@ class DenseExchange:
             elif layers is not None:
                 run = torch.arange(len(rows), device=slots.device)[:, None, None]
                 layers = layers.at(slots + table.length * run)
-            weights = self._weigh(here.seen(present, names, gram, layers))
-            yield here, slots, weights
+            weights = self._weights(here.seen(present, names, gram, layers))
+            part = rows[0].new_zeros(*weights.shape[:2], table.length)
+            part.scatter_add_(-1, slots.expand_as(weights), weights.to(part.dtype))
+            matrices.append(part)
+            given.append((here, weights))
+        return _Weights(torch.cat(matrices, dim=1), given, finite)
 
-    def _weigh(self, neighbourhood: Neighbourhood) -> Tensor:
+    def _weights(self, neighbourhood: Neighbourhood) -> Tensor:
         """``[runs, agents, m]`` what each rule makes of its runs."""
         found: list[Tensor] = []
         first = 0
@@ -124,16 +125,16 @@ class DenseExchange:
         most = max(1, self._tuning.piece_bytes // (inputs.rows.shape[-1] * inputs.row_bytes))
         return torch.cat(list(map(recompute, inputs.rows.split(most))))
 
-    def _combine(self, matrices: Tensor, table: "_Table", models: Tensor, map: Map) -> None:
-        """Write the models: matrices ``[runs, W, length]`` times the table."""
+    def _combine(self, found: "_Weights", table: "_Table", models: Tensor, map: Map) -> None:
+        """Write the models: the weights times the rows of the table."""
+        matrices, finite = found.matrices, found.finite
 
-        def multiply(piece: tuple[range, slice]) -> Tensor:
-            sums = []
-            for place in piece[0]:
-                out = models[self._runs[place]][:, piece[1]]
-                torch.mm(matrices[place], table.rows(place)[:, piece[1]], out=out)
-                sums.append(out[0].sum())
-            return torch.stack(sums)
+        def multiply(piece: tuple[range, slice]) -> list[Tensor]:
+            places, span = piece
+            outs = [models[self._runs[place]][:, span] for place in places]
+            for place, out in zip(places, outs, strict=True):
+                torch.mm(matrices[place], table.rows(place)[:, span], out=out)
+            return [out[0].sum() for out in outs] if finite is None else []
 
         every = range(len(self._runs))
         most = max(1, 2 * self._tuning.block_bytes // table.rows(0).nbytes)
@@ -142,13 +143,30 @@ class DenseExchange:
             for span in self._tuning.spans(models.shape[-1])
             for first in every[::most]
         ]
-        sums = matrices.new_zeros(len(every))
-        for (places, _), found in zip(pieces, map(multiply, pieces), strict=True):
-            sums[places.start : places.stop] += found
-        # A value that is not finite reaches every row of the product, even with weight zero.
-        if some(~torch.isfinite(sums)):
-            for place in (~torch.isfinite(sums)).nonzero().flatten().tolist():
-                models[self._runs[place]] = combine_carefully(matrices[place], table.rows(place))
+        sums = [each for part in map(multiply, pieces) for each in part]
+        if finite is None:
+            # A value that is not finite reaches every row of the product, even with weight zero.
+            finite = torch.isfinite(torch.stack(sums).view(-1, len(every)).sum(0))
+        if some(~finite):
+            for place in every:
+                if not finite[place].all():
+                    rows = table.rows(place)
+                    models[self._runs[place]] = combine_carefully(matrices[place], rows)
+
+
+@dataclass(frozen=True)
+class _Weights:
+    """What rules give to the rows of a table.
+
+    Attributes:
+        matrices: ``[runs, W, length]`` the weights.
+        given: some agents' neighbourhoods, and ``[runs, n, m]`` what they give to their slots.
+        finite: ``[runs, length]`` which rows are finite, if that is known.
+    """
+
+    matrices: Tensor
+    given: Sequence[tuple[Neighbourhoods, Tensor]]
+    finite: Tensor | None
 
 
 class _Table:

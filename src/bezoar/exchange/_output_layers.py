@@ -23,6 +23,7 @@ class GatheredLayers:
         all_norms: ``[n, classes]`` the norms of their rows, float64.
         all_finite: ``[n]`` which messages are free of NaN and infinity.
         rows: ``[..., m]`` the message behind each slot.
+        map: what goes through the pieces of work.
         tuning: how the work is cut up.
     """
 
@@ -30,6 +31,7 @@ class GatheredLayers:
     all_norms: Tensor
     all_finite: Tensor
     rows: Tensor
+    map: Map
     tuning: Tuning
 
     def at(self, rows: Tensor) -> "GatheredLayers":
@@ -45,24 +47,38 @@ class GatheredLayers:
         return self.all_norms[self.rows].masked_fill_(~self.finite.unsqueeze(-1), 0).mT
 
     def products(self, classes: Tensor) -> tuple[Tensor, Tensor]:
+        _, _, features = self.layers.shape
+        *batch, slots = self.rows.shape
+        size = 8 * slots * classes.shape[-1] * features
+        most = max(1, self.tuning.block_bytes // size)
+        pieces = zip(
+            self.rows.flatten(0, -2).split(most), classes.flatten(0, -2).split(most), strict=True
+        )
+        raw, centred = zip(*self.map(lambda piece: self._products(*piece), pieces), strict=True)
+        return torch.cat(raw).view(*batch, slots, -1), torch.cat(centred).view(*batch, slots, -1)
+
+    def _products(self, rows: Tensor, classes: Tensor) -> tuple[Tensor, Tensor]:
+        """:meth:`products` of some neighbourhoods ``[n, m]`` by their classes ``[n, c]``."""
         row, column, _ = self.layers.stride()
         count, kinds, features = self.layers.shape
         # Every stretch of numbers as long as a row of an output layer, of which some are gathered.
         starts = (count - 1) * row + (kinds - 1) * column + 1
         stretches = self.layers.as_strided((starts, features), (1, 1))
-        places = self.rows.unsqueeze(-1) * row + classes.unsqueeze(-2) * column
-        values = stretches.index_select(0, places.flatten()).view(*self.rows.shape, -1)
-        gone = ~self.finite
+        places = rows.unsqueeze(-1) * row + classes.unsqueeze(-2) * column
+        values = stretches.index_select(0, places.flatten()).view(*rows.shape, -1)
+        gone = ~self.all_finite[rows]
         if some(gone):
             values.masked_fill_(gone.unsqueeze(-1), 0)
-        exact = values.to(torch.float64)
-        raw = exact @ exact.mT
         if values.dtype == torch.float64:
-            inputs = GatheredInputs.held(values.flatten(0, -3))
-            return raw, inner_products(inputs, self.tuning).view(raw.shape)
+            return values @ values.mT, inner_products(GatheredInputs.held(values), self.tuning)
         # Products in a wider type than the layers' are as exact as the layers are.
-        exact -= exact[..., :1, :].clone()
-        return raw, exact @ exact.mT
+        exact = values.to(torch.float64)
+        reference = exact[:, :1].clone()
+        exact -= reference
+        centred = exact @ exact.mT
+        # (r + a)ᵀ (r + b) = aᵀb + rᵀa + rᵀb + rᵀr
+        along = exact @ reference.mT
+        return centred + along + along.mT + reference @ reference.mT, centred
 
 
 def read_layers(
@@ -74,7 +90,7 @@ def read_layers(
     norms = torch.linalg.vector_norm(whole, dim=-1).to(torch.float64)
     sums = [_sum(part, map, tuning) for part in messages]
     numbers = torch.arange(len(whole), device=whole.device)
-    return GatheredLayers(whole, norms, torch.isfinite(torch.cat(sums)), numbers, tuning)
+    return GatheredLayers(whole, norms, torch.isfinite(torch.cat(sums)), numbers, map, tuning)
 
 
 def _sum(messages: Tensor, map: Map, tuning: Tuning) -> Tensor:
