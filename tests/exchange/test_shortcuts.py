@@ -6,11 +6,15 @@ import pytest
 import torch
 from aggregator_inputs import exchanged
 from aggregator_reference import aggregate
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bezoar import Network, aggregators, networks
 from bezoar.exchange import Exchange, Tuning
 from bezoar.exchange._gathered import GatheredInputs
 from bezoar.exchange._inner_products import inner_products, network_products
+from bezoar.exchange._selecting import selected_sums
+from bezoar.exchange._sorting import comparisons
 from bezoar.exchange._trimming import plan, trimmed_sums
 
 NETWORK = networks.two_castle()  # agent 9 does not hear the poisoned agent 4 and drops nothing
@@ -143,6 +147,44 @@ def test_a_trimming_program_leaves_its_inputs_alone_and_needs_less_work(dropped)
     assert torch.equal(torch.stack(values), before)
     alone = [len(trimmed_sums([members], 9, dropped).operations) for members in sets]
     assert len(program.operations) < 0.7 * sum(alone)
+
+
+@given(
+    st.integers(1, 9), st.integers(0, 2**32 - 1), st.sampled_from([torch.float32, torch.float64])
+)
+def test_values_of_ranks_are_selected_from_all_inputs_in_order(inputs, seed, dtype):
+    """With ties, infinities and both zeros."""
+    rng = np.random.default_rng(seed)
+    size = int(rng.integers(1, inputs + 1))
+    first = int(rng.integers(size))
+    ranks = range(first, int(rng.integers(first, size)) + 1)
+    sets = [rng.permutation(inputs)[:size].tolist() for _ in range(4)]
+    choices = [-np.inf, -2.0, -0.0, 0.0, 1.0, 1.5, np.inf]
+    values = torch.tensor(rng.choice(choices, size=(inputs, 60)), dtype=dtype)
+    before = values.clone()
+    selection = selected_sums(sets, inputs, ranks)
+    memory = list(torch.empty(selection.working, 60, dtype=dtype))
+    for members, found in zip(sets, selection.run(list(values), memory), strict=True):
+        expected = before[members].sort(0).values[ranks.start : ranks.stop].sum(0)
+        assert torch.allclose(found, expected, rtol=0, atol=0, equal_nan=True)
+    assert torch.equal(values, before)
+
+
+@pytest.mark.parametrize("agents", [6, 9, 12])
+def test_medians_of_a_dense_network_take_one_sort(agents):
+    rng = np.random.default_rng(agents)
+    graph = nx.complete_graph(agents)
+    graph.remove_edges_from([(0, 1), (2, 3), (0, 4)])
+    network = Network(graph, [1])
+    sent = torch.from_numpy(rng.normal(size=(2, agents, 300)))
+    sent[1, 2, 5], sent[1, 3, 6] = torch.nan, -torch.inf
+    rule = aggregators.create("median")
+    together, apart = (
+        exchanged(rule, sent, network, Tuning(dense_advantage=way))[0] for way in (16, 0)
+    )
+    assert torch.equal(together, apart)
+    everyone = selected_sums([range(agents)] * agents, agents, range(agents // 2, agents // 2 + 1))
+    assert everyone.cost <= agents + 2 * len(comparisons(agents, agents))
 
 
 def test_an_exchange_serves_messages_of_any_kind_in_turn():

@@ -12,8 +12,9 @@ from bezoar._workspace import workspace
 from bezoar.aggregators import CoordinateAggregator
 from bezoar.exchange._gathered import GatheredExchange, Piece
 from bezoar.exchange._neighbourhoods import Neighbourhoods
+from bezoar.exchange._selecting import Selection, selected_sums
 from bezoar.exchange._sent import Sent
-from bezoar.exchange._sorting import comparisons, sort_ends
+from bezoar.exchange._sorting import NETWORK_INPUTS, comparisons, sort_ends
 from bezoar.exchange._trimming import MOST_AGENTS, Program, trimmed_sums
 from bezoar.exchange._tuning import Tuning
 
@@ -36,13 +37,13 @@ class _Sorted(Piece):
         span: the coordinates.
         ranks: ``[m]`` the weight of each rank.
         ends: how many values at either end need sorting.
-        program: how to trim with common parts computed once, where that pays.
+        program: how to add up what is kept with common parts computed once, where that pays.
     """
 
     span: slice
     ranks: Sequence[float]
     ends: int
-    program: Program | None
+    program: Program | Selection | None
 
 
 class CoordinateExchange(GatheredExchange):
@@ -69,12 +70,21 @@ class CoordinateExchange(GatheredExchange):
         self._rule, self._first = rule, int(rule.keeps_own())
         self._programs = [self._program(part) if dense else None for part in parts]
 
-    def _program(self, part: Neighbourhoods) -> Program | None:
-        """How to trim all neighbourhoods at once, if they are trimmed and have much in common."""
+    def _program(self, part: Neighbourhoods) -> Program | Selection | None:
+        """How to compute all neighbourhoods at once, if they have much in common."""
+        sets = part.index[0, :, self._first :].tolist()
         dropped = self._rule.outermost(part.largest_estimate)
+        if dropped is None:
+            ranks = self._rule.rank_weights(part.slots, part.estimate[0, 0]).tolist()
+            kept = [rank for rank, weight in enumerate(ranks) if weight]
+            middle = range(kept[0], kept[-1] + 1)
+            alike = {ranks[rank] for rank in middle} == {ranks[kept[0]]}
+            if self._first or not alike or self._agents > NETWORK_INPUTS:
+                return None
+            return selected_sums(sets, self._agents, middle)
         if not dropped or self._agents > MOST_AGENTS or part.slots - self._first <= 2 * dropped:
             return None
-        return trimmed_sums(part.index[0, :, self._first :].tolist(), self._agents, dropped)
+        return trimmed_sums(sets, self._agents, dropped)
 
     def _pieces(self, sent: Sent) -> Iterator[_Sorted]:
         held = min(sent.messages.shape[-1], self._tuning.columns)
@@ -95,24 +105,30 @@ class CoordinateExchange(GatheredExchange):
     def _worker(self, sent: Sent, models: Tensor, tell: bool) -> Callable[[_Sorted], Tensor | None]:
         def work(piece: _Sorted) -> Tensor | None:
             if piece.program is not None:
-                self._trim_together(piece, piece.program, sent, models)
+                self._together(piece, piece.program, sent, models)
             if piece.program is None or tell:
                 return self._sort(piece, sent, None if piece.program else models, tell)
             return None
 
         return work
 
-    def _sum_type(self, sent: Sent) -> torch.dtype:
-        """In which type values are added up."""
-        short = sent.messages.shape[-1] <= self._tuning.exact_sums
-        return torch.float64 if short else sent.messages.dtype
+    def _sum_type(self, piece: _Sorted, sent: Sent) -> torch.dtype:
+        """In which type values are added up.
 
-    def _trim_together(self, piece: _Sorted, program: Program, sent: Sent, models: Tensor) -> None:
+        Where nothing is dropped it is the messages' own, as in rules by weights.
+        """
+        short = sent.messages.shape[-1] <= self._tuning.exact_sums
+        return torch.float64 if short and piece.ends else sent.messages.dtype
+
+    def _together(
+        self, piece: _Sorted, program: Program | Selection, sent: Sent, models: Tensor
+    ) -> None:
+        """Compute the models of all agents of a run by a program."""
         [run], agents = piece.runs, piece.here.on_host[0, :, 0]
         messages, out = sent.messages[run][:, piece.span], models[run][:, piece.span]
         width = min(LONG_ROWS * self._tuning.columns, messages.shape[-1])
-        shape = (program.working, width)
-        memory = workspace("trimming", shape, self._sum_type(sent), messages.device)
+        shape, kept = (program.working, width), sum(weight > 0 for weight in piece.ranks)
+        memory = workspace("together", shape, self._sum_type(piece, sent), messages.device)
         for start in range(0, messages.shape[-1], width):
             block, into = messages[:, start : start + width], out[:, start : start + width]
             if some(~torch.isfinite(block.sum())):
@@ -122,7 +138,7 @@ class CoordinateExchange(GatheredExchange):
             for agent, total in zip(agents, sums, strict=True):
                 if self._first:
                     total = total + block[agent]  # a sum may be that of several agents
-                torch.mul(total, max(piece.ranks), out=into[agent])
+                torch.div(total, kept, out=into[agent])
 
     def _sort(self, piece: _Sorted, sent: Sent, models: Tensor | None, tell: bool) -> Tensor | None:
         """Sort each coordinate of the inputs and average by rank.
@@ -145,33 +161,39 @@ class CoordinateExchange(GatheredExchange):
             ordered = copies[: self._first]
             ordered += sort_ends(copies[self._first :], piece.ends)
             if models is not None:
-                average = _average(ordered, piece.ranks, self._sum_type(sent)).to(models.dtype)
+                average = _average(ordered, piece.ranks, self._sum_type(piece, sent)).to(
+                    models.dtype
+                )
                 models.flatten(0, 1)[:, columns].index_copy_(0, piece.rows[:, 0], average)
             if tell:
                 given += _kept(values, ordered, piece.ranks, self._first)
         return (given / length).T.view(len(piece.runs), -1, slots) if tell else None
 
 
-def _pays(program: Program, part: Neighbourhoods, ends: int, length: int) -> bool:
+def _pays(program: Program | Selection, part: Neighbourhoods, ends: int, length: int) -> bool:
     """Whether a program takes less time than sorting all neighbourhoods side by side.
 
     Sorting takes fewer operations, each on all neighbourhoods: two for each of two values that are
     compared, one for each that is gathered or kept.
     """
     apart = 2 * len(comparisons(part.slots, ends)) + 2 * part.slots - 2 * ends
-    return len(program.operations) * (CALL + length) < apart * (CALL + part.agents * length)
+    return program.cost * (CALL + length) < apart * (CALL + part.agents * length)
 
 
 def _average(ordered: Sequence[Tensor], ranks: Sequence[float], dtype: torch.dtype) -> Tensor:
-    """``Σ_r ranks[r] · ordered[r]`` in ``dtype``, ranks without weight left out."""
+    """``Σ_r ranks[r] · ordered[r]`` in ``dtype``, ranks without weight left out.
+
+    In a wider type than the values' sums are exact, and so are means but for one rounding.
+    """
     used = [(values, weight) for values, weight in zip(ordered, ranks, strict=True) if weight]
     values, weight = used[0]
     average = workspace("average", tuple(values.shape), dtype, values.device).copy_(values)
-    if all(other == weight for _, other in used):
+    if dtype != values.dtype and all(other == weight for _, other in used):
         for values, _ in used[1:]:
             average += values
-        return average.mul_(weight)
-    average *= weight
+        return average.div_(len(used))
+    if weight != 1:
+        average *= weight
     for values, weight in used[1:]:
         average.add_(values, alpha=weight)
     return average

@@ -130,9 +130,11 @@ def _padded(runs: tuple[tuple[Network, tuple[int, ...]], ...], mixing: str) -> N
 def by_size(rule: Aggregator, network: Network) -> tuple[Neighbourhoods, ...]:
     """The inputs of all agents, those with as many inputs and the same estimate together.
 
-    So nothing is padded, and an agent is computed just as it would be alone.
+    So nothing is padded, and an agent is computed just as it would be alone. Of rules without an
+    estimate only the number of inputs counts.
     """
-    return _by_size(network, rule.wiring()[0], tuple(rule.estimates(network).tolist()))
+    estimates = rule.estimates(network) * hasattr(rule, "estimate")
+    return _by_size(network, rule.wiring()[0], tuple(estimates.tolist()))
 
 
 @lru_cache(maxsize=64)

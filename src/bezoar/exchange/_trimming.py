@@ -45,6 +45,11 @@ class Program:
     operations: Sequence[tuple[Kind, int, int, int]]
     results: Sequence[int]
 
+    @property
+    def cost(self) -> int:
+        """The number of operations on rows."""
+        return len(self.operations)
+
     def run(self, values: Sequence[Tensor], memory: Sequence[Tensor]) -> list[Tensor]:
         """Compute the results.
 
@@ -67,7 +72,7 @@ def trimmed_sums(sets: Sequence[Iterable[int]], inputs: int, dropped: int) -> Pr
         dropped: how many values to leave out at either end, at least one.
     """
     merges, wanted = plan(sets, inputs)
-    writer = _Writer(inputs)
+    writer = Writer(inputs)
     parts = [_Part([value]) for value in range(inputs)]
     for first, second in merges:
         parts.append(writer.merge(parts[first], parts[second], dropped))
@@ -114,7 +119,7 @@ class _Part:
     rest: Sequence[int] = ()
 
 
-class _Writer:
+class Writer:
     """Writes operations, each of which makes a new value."""
 
     def __init__(self, inputs: int) -> None:
@@ -136,7 +141,7 @@ class _Writer:
             over = [*over, *more]
         total, *others = [*rests, *over]
         for value in others:
-            total = self._write("add", total, value)
+            total = self.write("add", total, value)
         return _Part([], low, high, [total])
 
     def _ends(
@@ -147,12 +152,13 @@ class _Writer:
         while len(ends) < count and values:
             end, *values = values
             for place, value in enumerate(values):
-                values[place] = self._write(loses, end, value)
-                end = self._write(wins, end, value)
+                values[place] = self.write(loses, end, value)
+                end = self.write(wins, end, value)
             ends.append(end)
         return ends, values
 
-    def _write(self, kind: Kind, first: int, second: int) -> int:
+    def write(self, kind: Kind, first: int, second: int) -> int:
+        """Write an operation on two values; returns the number of the new one."""
         self._operations.append((kind, first, second))
         return self._inputs + len(self._operations) - 1
 
