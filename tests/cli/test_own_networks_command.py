@@ -1,5 +1,6 @@
 """Networks of one's own on the command line: names, places and notes, from end to end."""
 
+import csv
 import json
 
 import pytest
@@ -11,6 +12,7 @@ from bezoar.cli._main import app
 from bezoar.experiments import Store
 
 WARDS = "ward-1,ward-2\nward-2,ward-3\nward-3,ward-4\nward-4,ward-1\nward-1,ward-3\n"
+NAMES = ["ward-1", "ward-2", "ward-3", "ward-4"]
 ONE_WAY = f"{WARDS}ward-2,ward-1\n"
 NOTE = "taken as symmetric and without weights: it had 4 one-way links (ward-1 → ward-3)"
 SHORT = ("--dataset", "some_digits", "--iterations", "2", "--every", "1")
@@ -43,7 +45,7 @@ def test_agents_are_told_by_their_names():
     assert "poisoned: ward-3, ward-4" in text
     assert "(agent ward-1: 2 of 4 inputs)" in text
     found = json.loads(bezoar("theory", "--network", "wards.csv", "--poisoned", "1", "--json"))
-    assert found["names"] == ["ward-1", "ward-2", "ward-3", "ward-4"]
+    assert found["names"] == NAMES
 
 
 def test_errors_name_agents():
@@ -107,6 +109,19 @@ def test_names_and_places_are_kept_with_stored_runs(here):
     assert "poisoned: &lt;b&gt;" in page
     assert "<b>" not in page
     assert ">c &amp; d</text>" in page
+
+
+def test_exports_have_the_names(here):
+    spec = 'network = "wards.csv"\npoisoned = 1\ndataset = "some_digits"\niterations = 1\n'
+    (here / "spec.toml").write_text(f"{spec}agent_metrics = true\nlistening = [1]\n")
+    bezoar("sweep", "spec.toml", "--store", "store")
+    bezoar("runs", "store", "--export", "all.csv")
+    with open(here / "all-agents.csv", newline="") as file:
+        assert {row["agent"] for row in csv.DictReader(file)} == set(NAMES)
+    with open(here / "all-listening.csv", newline="") as file:
+        heard = {(row["agent"], row["heard"]) for row in csv.DictReader(file)}
+    assert ("ward-1", "ward-3") in heard
+    assert ("ward-2", "ward-4") not in heard
 
 
 def test_an_inline_network(here):

@@ -77,7 +77,7 @@ def test_export_and_show(tmp_path):
     assert list(table) == ["key", "iteration", "agent", "heard", "weight"]
     heard = zip(*(table[name] for name in list(table)[1:]), strict=True)
     for iteration, agent, other, weight in heard:
-        assert stored.listening[iteration][agent, other] == weight
+        assert stored.listening[iteration][int(agent), int(other)] == weight
     shown = CliRunner().invoke(app, ["runs", "show", stored.key, str(tmp_path / "store")])
     assert "Every agent at the end, and whom they listened to in iteration 4" in shown.output
     assert "■ 9" in shown.output

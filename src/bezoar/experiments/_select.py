@@ -9,7 +9,7 @@ from bezoar._files import write_whole
 from bezoar._options import choose
 from bezoar.experiments._choice import option_text, split_choice
 from bezoar.experiments._spec import CHOICES, FORMAL, RunSpec, spec_of
-from bezoar.store import AGENTS, ITERATION, LISTENING, StoredRun, parquet_bytes
+from bezoar.store import AGENT, AGENTS, HEARD, ITERATION, LISTENING, StoredRun, parquet_bytes
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -113,24 +113,30 @@ def export_runs(runs: Sequence[StoredRun], path: Path) -> list[Path]:
 
     What runs have of single agents, and who listened to whom, go into files beside it.
     """
+    import pyarrow as pa
+
     check_export(path)
     tables = {path: long_table(runs)}
     for file in (AGENTS, LISTENING):
-        if found := [(run.key, table) for run in runs if (table := run.table(file))]:
+        if found := [_told(run, table) for run in runs if (table := run.table(file))]:
             beside = path.with_stem(f"{path.stem}-{Path(file).stem}")
-            tables[beside] = _with_keys(found)
+            tables[beside] = pa.concat_tables(found, promote_options="default").combine_chunks()
     for where, table in tables.items():
         is_parquet = path.suffix.lower() == ".parquet"
         write_whole(where, parquet_bytes(table) if is_parquet else _csv_bytes(table))
     return list(tables)
 
 
-def _with_keys(found: "Sequence[tuple[str, pa.Table]]") -> "pa.Table":
-    """Tables of runs below each other, with the runs' keys."""
+def _told(run: StoredRun, table: "pa.Table") -> "pa.Table":
+    """A table of a run with the run's key, and with its agents' names for their numbers."""
     import pyarrow as pa
 
-    keyed = [table.add_column(0, "key", pa.repeat(key, len(table))) for key, table in found]
-    return pa.concat_tables(keyed, promote_options="default").combine_chunks()
+    if run.network is not None:
+        names = pa.array(run.network.names, pa.string())
+        for place, column in enumerate(table.column_names):
+            if column in (AGENT, HEARD):
+                table = table.set_column(place, column, names.take(table[column].combine_chunks()))
+    return table.add_column(0, "key", pa.repeat(run.key, len(table)))
 
 
 def _csv_bytes(table: "pa.Table") -> bytes:

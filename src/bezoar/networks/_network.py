@@ -21,8 +21,8 @@ class Network:
 
     Args:
         graph: a connected networkx graph. Nodes ``0 … W-1`` have these numbers; other nodes are
-            numbered in the graph's order and keep their names. Every agent hears itself anyway, so
-            self-loops are left out. Coordinates (``pos``, ``x`` and ``y``, ``lon`` and ``lat``)
+            numbered in the graph's order and keep their names. Every agent hears itself without
+            a self-loop. Coordinates (``pos``, ``x`` and ``y``, ``lon`` and ``lat``)
             are where agents are drawn.
         poisoned: the nodes whose labels are corrupted; at least one agent must remain regular. By
             default those with a true attribute ``poisoned``.
@@ -33,6 +33,7 @@ class Network:
 
     Attributes:
         adjacency: ``[W, W]`` one where two agents are linked.
+        names: ``[W]`` what each agent is called; by default its number.
         poisoned: the numbers of the poisoned agents, ascending.
         positions: ``[W, 2]`` where agents are, or ``None``.
 
@@ -55,9 +56,9 @@ class Network:
         names = agent_names(graph)
         ends, left_out = links(graph, names, symmetric)
         self.name, self.note = name, "; ".join(filter(None, (note, left_out)))
-        self._names = tuple(names.values()) if _are_own(names.values()) else None
+        self.names = tuple(names.values())
         self.positions = coordinates(graph, names)
-        self.adjacency = _adjacency(ends, list(names.values()))
+        self.adjacency = _adjacency(ends, self.names)
         given = marked(graph) if poisoned is None else poisoned
         self.poisoned = self._numbers(given, list(names))
 
@@ -67,7 +68,7 @@ class Network:
         The ``note`` is added to the network's own.
         """
         other = object.__new__(Network)
-        other.adjacency, other.name, other._names = self.adjacency, self.name, self._names
+        other.adjacency, other.name, other.names = self.adjacency, self.name, self.names
         other.positions, other.note = self.positions, "; ".join(filter(None, (self.note, note)))
         other.poisoned = other._numbers(poisoned)
         return other
@@ -84,11 +85,6 @@ class Network:
                 f"poisoned: all {self.agents} agents are poisoned; one must remain regular"
             )
         return unique
-
-    @cached_property
-    def names(self) -> tuple[str, ...]:
-        """``[W]`` what each agent is called; by default its number."""
-        return self._names or tuple(map(str, range(self.agents)))
 
     def named(self, agents: Iterable[int]) -> list[str]:
         """The names of some agents."""
@@ -201,11 +197,6 @@ class Network:
 def as_network(found: Any) -> Any:
     """A networkx graph as a network; anything else as it is."""
     return Network(found) if isinstance(found, nx.Graph) else found
-
-
-def _are_own(names: Iterable[str]) -> bool:
-    """Whether some agent is not called by its number."""
-    return any(name != str(number) for number, name in enumerate(names))
 
 
 def _components(adjacency: sparse.csr_array) -> tuple[int, Ints]:

@@ -213,7 +213,8 @@ def _link_density(network: Network, points: Points) -> tuple[Points, tuple[float
     counts = np.zeros((rows, columns))
     sides = [(float(low[axis]), float(high[axis])) for axis in (0, 1)]
     ends = np.array(network.edges)
-    for share in (np.arange(24) + 0.5) / 24:
+    steps = int(np.clip(2_000_000 // len(ends), 16, 120))  # so that long links are no dots
+    for share in (np.arange(steps) + 0.5) / steps:
         across, up = ((1 - share) * points[ends[:, 0]] + share * points[ends[:, 1]]).T
         counts += np.histogram2d(across, up, [rows, columns], sides)[0]
     smooth = gaussian_filter(np.log1p(counts), 0.8)

@@ -9,8 +9,10 @@ from bezoar.store._gc import Removal
 from bezoar.store._groups import Group
 from bezoar.store._store import Store, StoreError
 from bezoar.store._stored_run import (
+    AGENT,
     AGENTS,
     DIGITS,
+    HEARD,
     ITERATION,
     LISTENING,
     BrokenRunError,
@@ -22,8 +24,10 @@ from bezoar.store._stored_run import (
 )
 
 __all__ = [
+    "AGENT",
     "AGENTS",
     "DIGITS",
+    "HEARD",
     "ITERATION",
     "LISTENING",
     "BrokenRunError",
