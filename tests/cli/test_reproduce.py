@@ -237,20 +237,17 @@ def test_thresholds(tmp_path):
     assert "27 runs: 23 already there, 4 new" in words(more.stderr)
 
 
-@pytest.fixture(scope="module")
-def archives(random_archives, tmp_path_factory):
-    """A folder with archives of images, and a cache of their own for what is decoded.
-
-    Real images take ten times as long and show the same; networks are trained on them in
-    tests/training.
-    """
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-        yield random_archives
+@pytest.fixture
+def own_cache(tmp_path_factory, monkeypatch):
+    """A cache of their own for images that are decoded."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
 
 
-@pytest.mark.parametrize("name", ["fig11", "fig12"])
-def test_networks_in_a_minute(tmp_path, archives, name):
+# Real images take ten times as long and show the same, so one figure has them.
+@pytest.mark.usefixtures("own_cache")
+@pytest.mark.parametrize(("name", "images"), [("fig11", "real"), ("fig12", "random")])
+def test_networks_in_a_minute(tmp_path, request, name, images):
+    archives = request.getfixturevalue(f"{images}_archives")
     succeeded(name, "--quick", "--iterations", 1, "--data-dir", archives, "--out", tmp_path)
     page = Page.load(tmp_path / f"{name}-quick", Store(tmp_path / "store").load)
     runs = [run for panel in page.panels for curve in panel.curves for run in curve.runs]
@@ -262,9 +259,11 @@ def test_networks_in_a_minute(tmp_path, archives, name):
     assert all("at quick scale, on fewer images" in claim.text for claim in page.claims)
 
 
-def test_both_datasets_of_figure_4(tmp_path, archives):
+@pytest.mark.usefixtures("own_cache")
+def test_both_datasets_of_figure_4(tmp_path, random_archives):
     succeeded(
-        "fig4", "fig3", "--quick", "--iterations", 1, "--data-dir", archives, "--out", tmp_path
+        *("fig4", "fig3", "--quick", "--iterations", 1, "--data-dir", random_archives),
+        *("--out", tmp_path),
     )
     page = Page.load(tmp_path / "fig4-quick", Store(tmp_path / "store").load)
     assert not page.missing
