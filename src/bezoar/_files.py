@@ -40,7 +40,9 @@ def write_whole(path: Path, content: bytes) -> Path:
     try:
         write_synced(aside, content)
         os.replace(aside, path)
-    except BaseException:
+    except BaseException as error:
+        if isinstance(error, OSError):
+            error.filename, error.filename2 = str(path), None  # nobody knows the other file
         aside.unlink(missing_ok=True)
         raise
     sync_folder(path.parent)

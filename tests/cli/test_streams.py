@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from bezoar.cli import _run, _show
+from bezoar._files import write_whole
+from bezoar.cli import _run, _show, main
 from bezoar.cli._main import app
 from bezoar.cli._streams import encodable
 
@@ -98,3 +99,26 @@ def test_any_interrupted_command_says_so(monkeypatch):
     monkeypatch.setattr(_show, "show", interrupt)
     result = CliRunner().invoke(app, ["show"])
     assert (result.exit_code, result.stderr) == (130, "bezoar: interrupted\n")
+
+
+@pytest.mark.parametrize(
+    "error", [MemoryError(), RuntimeError("DefaultCPUAllocator: can't allocate memory: …")]
+)
+def test_too_little_memory_is_told_in_a_sentence(monkeypatch, capsys, error):
+    def fail(*_arguments, **_options):
+        raise error
+
+    monkeypatch.setattr(_show, "show", fail)
+    monkeypatch.setattr(sys, "argv", ["bezoar", "show"])
+    with pytest.raises(SystemExit, match="1"):
+        main()
+    assert "bezoar: this takes more memory than there is; take a smaller batch" in (
+        capsys.readouterr().err
+    )
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="no folder that takes no files here")
+def test_a_file_that_cannot_be_written_is_called_by_its_own_name():
+    with pytest.raises(OSError, match="No such file") as failed:
+        write_whole(Path("/proc/mine.html"), b"")
+    assert failed.value.filename == "/proc/mine.html"

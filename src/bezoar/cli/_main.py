@@ -397,3 +397,12 @@ def main() -> None:
         where = error.filename or "the output cannot be written"
         print(f"bezoar: {where}: {error.strerror or error}", file=sys.stderr)
         sys.exit(1)
+    except (MemoryError, RuntimeError) as error:
+        if isinstance(error, RuntimeError) and "memory" not in str(error):  # torch's own words
+            raise
+        print(
+            "bezoar: this takes more memory than there is; take a smaller batch, network or model, "
+            "or fewer aggregators at a time",
+            file=sys.stderr,
+        )
+        sys.exit(1)
