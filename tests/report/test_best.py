@@ -48,28 +48,28 @@ def names(verdict):
     return [look.name for look in verdict.rules]
 
 
-def test_a_rule_that_leads_with_every_seed_is_the_best(panel):
-    found = only(panel({"ios": [0.80, 0.84], "faba": [0.7, 0.6], "baseline": [0.9, 0.86]}))
+def test_a_rule_that_leads_by_more_than_chance_is_the_best(panel):
+    ends = {"ios": [0.80, 0.84, 0.82], "faba": [0.61, 0.64, 0.60], "baseline": [0.9, 0.86, 0.88]}
+    found = only(panel(ends))
     assert found.decided
     assert names(found) == ["ios"]
     assert found.text == (
-        "IOS has 0.820 (0.800 … 0.840 over 2 seeds), 0.060 below the baseline; next is FABA with "
-        "0.650."
+        "IOS has 0.820 (0.800 … 0.840 over 3 seeds), 0.060 below the baseline; next is FABA with "
+        "0.617."
     )
-    assert (
-        "0.010 above the baseline"
-        in only(panel({"ios": [0.8], "faba": [0.7], "baseline": [0.79]})).text
-    )
+    below = only(panel({"ios": [0.8], "faba": [0.7], "baseline": [0.79]}))
+    assert "0.010 above the baseline" in below.text
 
 
 @pytest.mark.parametrize(
     ("ends", "rivals"),
     [
-        ({"ios": [0.9, 0.7], "faba": [0.6, 0.75], "krum": [0.1, 0.1]}, ["ios", "faba"]),
+        ({"ios": [0.9, 0.7, 0.8], "faba": [0.6, 0.75, 0.7], "krum": [0.1] * 3}, ["ios", "faba"]),
         ({"ios": [0.904, 0.904], "faba": [0.900, 0.900]}, ["ios", "faba"]),
+        ({"ios": [0.90, 0.90, 0.90], "faba": [0.89, 0.60, 0.88]}, ["ios", "faba"]),
         ({"ios": [0.8], "faba": [0.2]}, ["ios"]),
     ],
-    ids=["seeds disagree", "too close", "one seed"],
+    ids=["seeds disagree", "too close", "by chance", "one seed"],
 )
 def test_runs_that_cannot_carry_a_verdict_get_none(panel, ends, rivals):
     found = only(panel(ends))

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import t as student
 
 from bezoar._numbers import count, listed, with_spread
 from bezoar.experiments import Choice, Failure, RunSpec
@@ -19,6 +18,7 @@ from bezoar.report import (
     agents_table,
     data_note,
     describe,
+    is_ahead,
     network_note,
     shown_first,
 )
@@ -26,9 +26,6 @@ from bezoar.training import METRICS, Metric
 
 #: How many of the weakest agents are shown.
 WEAKEST = 5
-
-#: How sure one must be that a rule is ahead of another: a two-sided 95 % interval.
-CONFIDENCE = 0.975
 
 
 @dataclass(frozen=True)
@@ -110,20 +107,15 @@ class Comparison:
     def _is_ahead(self, one: Standing, other: Standing, metric: Metric) -> bool:
         """Whether the seeds can carry that one rule is better than another.
 
-        Rules have the same data for a seed, so their differences are looked at seed by seed: the
-        mean must be more than chance makes it (Student's t, 95 %), and accuracies must differ by
-        more than two standard errors of an accuracy on so many test samples.
+        Rules have the same data for a seed, so their differences are looked at seed by seed; and
+        accuracies must differ by more than two standard errors of an accuracy on so many test
+        samples.
         """
         theirs = other.values(metric.name)
         if np.isnan(theirs).any():
             return not np.isnan(one.values(metric.name)).any()
-        if len(self.seeds) == 1:
-            return False
-        differences = one.values(metric.name) - theirs
-        differences = differences if metric.more_is_better else -differences
-        spread = differences.std(ddof=1) / np.sqrt(len(differences))
-        chance = student.ppf(CONFIDENCE, len(differences) - 1) * spread
-        return bool(differences.mean() > max(chance, self._resolution(one, metric)))
+        leads = one.values(metric.name) - theirs
+        return is_ahead(leads if metric.more_is_better else -leads, self._resolution(one, metric))
 
     def _resolution(self, one: Standing, metric: Metric) -> float:
         if not metric.name.startswith("accuracy"):

@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from bezoar.report._best import is_ahead
     from bezoar.report._figures import (
         axis_of,
         draw_titled,
@@ -69,6 +70,7 @@ __all__ = [
     "draw_network",
     "draw_titled",
     "ends_table",
+    "is_ahead",
     "look",
     "network_figure",
     "network_note",
@@ -93,7 +95,16 @@ __all__ = [
 ]
 
 #: The modules, those first that import little.
-_MODULES = ("_page", "_style", "_tables", "_network_pages", "_networks", "_figures", "_html")
+_MODULES = (
+    "_page",
+    "_style",
+    "_tables",
+    "_network_pages",
+    "_networks",
+    "_figures",
+    "_best",
+    "_html",
+)
 
 
 def __getattr__(name: str) -> Any:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from math import isfinite, nan
 
 import numpy as np
+from scipy.stats import t as student
 
 from bezoar.experiments import StoredRun, spec_of
 from bezoar.report._page import Curve, Floats, Panel, Table
@@ -15,7 +16,10 @@ from bezoar.training import METRICS
 #: By what rules are judged: what the regular agents themselves hold at the end.
 JUDGED = {"accuracy_mean": "By the mean agent", "accuracy_worst": "By the worst agent"}
 
-#: A smaller lead, on average over the seeds, makes no rule the best.
+#: How sure one must be that a rule is ahead of another: a two-sided 95 % interval.
+CONFIDENCE = 0.975
+
+#: An accuracy lead of less, on average over the seeds, makes no rule the best.
 LEAD = 0.005
 
 #: The share of a training, at its end, in which the best rule must lead throughout.
@@ -63,12 +67,7 @@ def _verdict(panel: Panel, metric: str, looks: dict[str, Look]) -> Verdict | Non
         return None
     last = {name: _mean(runs, seeds) for name, runs in rules.items()}
     best, *others = sorted(last, key=lambda name: -last[name])
-    rivals = [
-        name
-        for name in others
-        if last[best] - last[name] < LEAD
-        or any((rules[best][seed] <= rules[name][seed]).any() for seed in seeds)
-    ]
+    rivals = [name for name in others if not _leads(rules[best], rules[name], seeds)]
     baseline = next((_final(c, metric) for c in panel.curves if c.rule == BASELINE), {})
     numbers = _numbers(looks[best].label, rules[best], baseline, seeds)
     by = JUDGED[metric]
@@ -84,6 +83,28 @@ def _verdict(panel: Panel, metric: str, looks: dict[str, Look]) -> Verdict | Non
     second = others[0]
     text = f"{numbers}; next is {looks[second].label} with {last[second]:.3f}."
     return Verdict(by, True, (looks[best],), text)
+
+
+def is_ahead(leads: Floats, least: float) -> bool:
+    """Whether seeds can carry that one rule is better than another.
+
+    Args:
+        leads: ``[seeds]`` by how much it is better with each seed, on the same data.
+        least: a mean that is not more than this decides nothing.
+
+    Returns:
+        Whether the mean is more than that, and more than chance makes it (Student's t, 95 %).
+    """
+    if len(leads) < 2:
+        return False
+    chance = student.ppf(CONFIDENCE, len(leads) - 1) * leads.std(ddof=1) / np.sqrt(len(leads))
+    return bool(leads.mean() > max(chance, least))
+
+
+def _leads(one: Mapping[int, Floats], other: Mapping[int, Floats], seeds: Sequence[int]) -> bool:
+    """Whether a rule is ahead of another at the end, and leads throughout the last part."""
+    leads = np.stack([one[seed] - other[seed] for seed in seeds])
+    return bool((leads.mean(0) > 0).all()) and is_ahead(leads[:, -1], LEAD)
 
 
 def _numbers(
