@@ -1,6 +1,8 @@
 """Refusing numbers that no formula can take."""
 
 from math import isnan
+from numbers import Integral
+from typing import Any
 
 from bezoar._errors import BezoarError
 
@@ -19,10 +21,10 @@ def positive(field: str, found: float) -> float:
     return float(found)
 
 
-def whole(field: str, found: int, least: int, most: int | None = None) -> int:
-    """``found``, or an error unless it is an integer from ``least`` to ``most``."""
-    is_integer = isinstance(found, int) and not isinstance(found, bool)
+def whole(field: str, found: Any, least: int, most: int | None = None) -> int:
+    """``found`` as an int, or an error unless it is an integer from ``least`` to ``most``."""
+    is_integer = isinstance(found, Integral) and not isinstance(found, bool)  # numpy's, too
     if not is_integer or found < least or (most is not None and found > most):
         allowed = f"of at least {least}" if most is None else f"from {least} to {most}"
         raise BezoarError(f"{field}: expected an integer {allowed}, found {found!r}")
-    return found
+    return int(found)

@@ -201,6 +201,12 @@ def test_what_is_no_message_is_refused_by_its_argument(found, told):
         rule.at(found)
 
 
+@pytest.mark.parametrize("network", ["fan", None])
+def test_what_is_no_network_is_refused(network):
+    with pytest.raises(BezoarError, match="network: expected a Network or a networkx graph, found"):
+        aggregators.create("mean")(torch.zeros(4, 3), network)
+
+
 def test_no_runs_on_an_impossible_network_are_refused_like_any():
     with pytest.raises(BezoarError, match="impossible at agent"):
         aggregators.create("trimmed_mean")(np.zeros((0, 5, 3)), networks.ring(5, {1, 3}))

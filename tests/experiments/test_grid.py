@@ -220,3 +220,8 @@ def test_a_sweep_takes_specs_fields_or_a_file(tmp_path):
     for other in (7, None, ["fan"], [fields]):
         with pytest.raises(BezoarError, match=r"specs: expected a list of RunSpec, .* found"):
             as_specs(other)
+
+
+def test_a_document_has_fields_by_name():
+    with pytest.raises(BezoarError, match="fields: expected the fields of a sweep by name, found"):
+        expand("sweep.toml")

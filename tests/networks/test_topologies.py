@@ -1,6 +1,7 @@
 """Nodes, edges and poisoned agents of every topology, over many sizes."""
 
 import networkx as nx
+import numpy as np
 import pytest
 
 from bezoar import BezoarError, networks
@@ -207,3 +208,9 @@ def test_create_by_name():
 def test_networks_that_are_too_large_are_refused_at_once(name, options, told):
     with pytest.raises(BezoarError, match=told):
         networks.create(name, **options)
+
+
+@pytest.mark.parametrize("name", ["fan", "two_castle", "line", "ring", "complete", "star"])
+def test_sizes_may_be_numbers_of_numpy(name):
+    make = getattr(networks, name)
+    assert make(agents=np.int64(8)) == make(agents=8)

@@ -191,6 +191,8 @@ def one_by_one(
 def exchange_once(rule: Aggregator, messages: ArrayLike | Tensor, network: Network) -> Tensor:
     """A rule applied to messages ``[..., W, D]`` at every agent of one network."""
     messages = as_vectors("messages", messages)
+    if not isinstance(network, Network):
+        raise BezoarError(f"network: expected a Network or a networkx graph, found {network!r}")
     if messages.ndim < 2 or messages.shape[-2] != network.agents:
         raise BezoarError(
             f"messages: expected shape [..., {network.agents}, D], found {list(messages.shape)}"

@@ -39,6 +39,8 @@ def expand(fields: Mapping[str, Any], folder: Path | None = None) -> list[RunSpe
         fields: the document.
         folder: what relative paths in it are relative to.
     """
+    if not isinstance(fields, Mapping):
+        raise BezoarError(f"fields: expected the fields of a sweep by name, found {fields!r}")
     common = {field: value for field, value in fields.items() if field != GROUP}
     if GROUP not in fields:
         return list(dict.fromkeys(_product(common, folder)))
