@@ -112,13 +112,10 @@ class CoordinateExchange(GatheredExchange):
 
         return work
 
-    def _sum_type(self, piece: _Sorted, sent: Sent) -> torch.dtype:
-        """In which type values are added up.
-
-        Where nothing is dropped it is the messages' own, as in rules by weights.
-        """
+    def _sum_type(self, sent: Sent) -> torch.dtype:
+        """In which type values are added up."""
         short = sent.messages.shape[-1] <= self._tuning.exact_sums
-        return torch.float64 if short and piece.ends else sent.messages.dtype
+        return torch.float64 if short else sent.messages.dtype
 
     def _together(
         self, piece: _Sorted, program: Program | Selection, sent: Sent, models: Tensor
@@ -128,7 +125,7 @@ class CoordinateExchange(GatheredExchange):
         messages, out = sent.messages[run][:, piece.span], models[run][:, piece.span]
         width = min(LONG_ROWS * self._tuning.columns, messages.shape[-1])
         shape, kept = (program.working, width), sum(weight > 0 for weight in piece.ranks)
-        memory = workspace("together", shape, self._sum_type(piece, sent), messages.device)
+        memory = workspace("together", shape, self._sum_type(sent), messages.device)
         for start in range(0, messages.shape[-1], width):
             block, into = messages[:, start : start + width], out[:, start : start + width]
             if some(~torch.isfinite(block.sum())):
@@ -161,9 +158,7 @@ class CoordinateExchange(GatheredExchange):
             ordered = copies[: self._first]
             ordered += sort_ends(copies[self._first :], piece.ends)
             if models is not None:
-                average = _average(ordered, piece.ranks, self._sum_type(piece, sent)).to(
-                    models.dtype
-                )
+                average = _average(ordered, piece.ranks, self._sum_type(sent)).to(models.dtype)
                 models.flatten(0, 1)[:, columns].index_copy_(0, piece.rows[:, 0], average)
             if tell:
                 given += _kept(values, ordered, piece.ranks, self._first)
