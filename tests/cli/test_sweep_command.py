@@ -179,12 +179,17 @@ def test_control_c_in_a_real_process(tmp_path):
         [sys.executable, "-c", command, "sweep", str(spec), "--store", str(store)],
         stderr=subprocess.PIPE,
         text=True,
+        # Where tests run in the background, interrupts are ignored, and children inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
-    while not list(store.glob("work/groups/*/group.json")) and process.poll() is None:
-        time.sleep(0.05)
-    time.sleep(1)
-    process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
+    try:
+        while not list(store.glob("work/groups/*/group.json")) and process.poll() is None:
+            time.sleep(0.05)
+        time.sleep(1)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+    finally:
+        process.kill()
     assert process.returncode == 130, said
     assert "1 run: 0 already there, 1 new in 1 group, about" in said
     assert "bezoar: interrupted; what is finished is kept" in said

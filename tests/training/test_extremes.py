@@ -63,16 +63,6 @@ def test_one_sample_an_agent(workers, attack):
     agrees_with_the_loop(problem, run_of(networks.ring(7), "ios", attack), workers)
 
 
-def test_one_class(workers):
-    dataset = blobs(20, classes=1)
-    run = run_of(networks.complete(4), "weighted_mean")
-    history = agrees_with_the_loop(problem_on(dataset, 4), run, workers)
-    assert history["accuracy"].tolist() == [1.0] * 4
-    problem, run = problem_on(dataset, 4), run_of(networks.complete(4), "mean", "random_labels")
-    with pytest.raises(BezoarError, match="at least two classes"):
-        problem.engine([run], workers)
-
-
 # Rules that need inner products go one way; one of them shows that its memory suffices.
 @pytest.mark.parametrize(
     ("rule", "agents"),
