@@ -1,6 +1,7 @@
 """``bezoar advise``."""
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,24 +16,29 @@ from bezoar.cli._screen import console, print_json, print_page, print_path, time
 UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
-def show_advice(
-    network: str,
-    poisoned: int | tuple[int, int] | None,
-    *,
-    budget: float,
-    plot: Path | None,
-    json: bool,
-    **options: Any,
-) -> None:
-    """Recommend a rule for a network, with reasons; ``options`` are those of :func:`advise`."""
+def show_advice(given: Mapping[str, Any]) -> None:
+    """Recommend a rule for a network, with reasons; ``given`` is what was typed."""
+    plot: Path | None = given["plot"]
+    poisoned, budget = read_number(given["poisoned"]), read_budget(given["budget"])
     check_picture(plot)
     if plot and budget == 0:
         raise BezoarError("plot: pilots are drawn, and a budget of 0 has none")
     with time_bar("advising") as progress:
-        advice = advise(network, poisoned, budget=budget, progress=progress, **options)
+        advice = advise(
+            given["network"],
+            poisoned,
+            partition=given["partition"],
+            dataset=given["dataset"] or "mnist",
+            threat=given["threat"],
+            rules=given["aggregator"] or (),
+            budget=budget,
+            seed=given["seed"],
+            workers=given["workers"],
+            progress=progress,
+        )
     if plot:
         advice_figure(plot, advice)
-    if json:
+    if given["json"]:
         print_json(advice.document())
         return
     _print(advice)

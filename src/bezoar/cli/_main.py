@@ -11,6 +11,7 @@ from bezoar.cli._options import (
     FILES,
     STORE,
     Attack,
+    Data,
     DataDir,
     Dataset,
     DryRun,
@@ -141,10 +142,7 @@ def compare(
     ] = None,
     partition: Partition = None,
     attack: Attack = None,
-    dataset: Annotated[
-        str | None,
-        typer.Option("--dataset", "--data", help="A name, or an .npz file. Default: mnist."),
-    ] = None,
+    dataset: Data = None,
     samples: Samples = None,
     data_dir: DataDir = None,
     model: Model = None,
@@ -276,12 +274,13 @@ def show(
 
 @app.command()
 def advise(
+    context: typer.Context,
     network: Annotated[str, choice("networks", "Or a file.")],
     poisoned: Annotated[
         str, typer.Option(help="How many agents: 2, 1-4 or unknown.", show_default=False)
     ] = "unknown",
     partition: Partition = None,
-    dataset: Dataset = None,
+    dataset: Data = None,
     data_dir: DataDir = None,
     threat: Annotated[str, typer.Option(help="What is poisoned: labels or messages.")] = "labels",
     aggregator: Rules = None,
@@ -296,19 +295,7 @@ def advise(
     """Recommend a rule for a network by short trainings on it in many scenarios."""
     from bezoar.cli import _advise
 
-    _advise.show_advice(
-        network,
-        _advise.read_number(poisoned),
-        partition=partition,
-        dataset=dataset or "mnist",
-        threat=threat,
-        rules=aggregator or (),
-        budget=_advise.read_budget(budget),
-        seed=seed,
-        workers=workers,
-        plot=plot,
-        json=json,
-    )
+    _advise.show_advice(context.params)
 
 
 @app.command()

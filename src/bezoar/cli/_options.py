@@ -63,6 +63,10 @@ Keep = Annotated[
     Path | None, typer.Option(help="Keep finished runs here, and take those that are there.")
 ]
 FILES = "Or a file: GraphML, GEXF, GML, JSON, CSV or another list of links."
+Data = Annotated[
+    str | None,
+    typer.Option("--dataset", "--data", help="A name, or an .npz file. Default: mnist."),
+]
 Network = Annotated[str | None, choice("networks", FILES)]
 Partition = Annotated[str | None, choice("partitions")]
 
