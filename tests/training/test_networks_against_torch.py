@@ -56,16 +56,16 @@ def evaluated(module, dataset):
 
 def check_agents_alone(dataset, workers, model, dtype="float64", rounding=None):
     """A regular and a poisoned agent, 20 steps long: parameters, batch-norm statistics, scores."""
-    run = run_of("local", network=networks.complete(2), **OPTIMIZER)
-    task = task_of(dataset, [run], workers, model, deal(dataset, 2), dtype=dtype)
+    run = run_of("local", **OPTIMIZER)
+    task = task_of(dataset, [run], workers, model, dtype=dtype)
     engine = Engine(task, iterations=20)
     state = engine.start()
     for _ in range(20):
         state = engine.step(state)
     buffers = {name: state.tensors[name][0] for name in task.buffers}
-    _, losses = task.test(state.models[0], buffers, range(2), loss=True)
+    _, losses = task.test(state.models[0], buffers, range(AGENTS), loss=True)
     [poisoned] = run.network.poisoned
-    for agent in range(2):
+    for agent in (0, poisoned):
         batches = [batch_of(task, agent, update) for update in range(1, 21)]
         if agent == poisoned:
             batches = [(images, flipped(labels)) for images, labels in batches]
