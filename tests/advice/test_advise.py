@@ -108,6 +108,8 @@ def test_numbers_that_are_not_known_are_a_range():
         ({"poisoned": 1, "budget": -1}, "budget: expected seconds from 0"),
         ({"poisoned": 1, "threat": "weather"}, "threat: .*labels"),
         ({"poisoned": 1, "rules": ["isos"]}, "ios"),
+        ({"poisoned": 1, "seed": -1}, "seed"),
+        ({"poisoned": 1, "partition": "by_clas", "budget": 0}, "by_class"),
         ({"poisoned": 1, "budget": 1e-9}, "too short"),
     ],
 )

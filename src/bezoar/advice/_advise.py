@@ -116,7 +116,8 @@ def advise(
     Raises:
         BezoarError: with the argument, what was found and what is allowed.
     """
-    asked = RunSpec.read({"network": network, "poisoned": (), "dataset": dataset})
+    fields = {"network": network, "poisoned": (), "dataset": dataset, "seed": seed}
+    asked = RunSpec.read(fields if partition is None else {**fields, "partition": partition})
     nobody = network_of(asked)
     numbers = _numbers(poisoned, nobody)
     attacks = choose("threat", threat, ATTACKS)
