@@ -9,7 +9,7 @@ from bezoar._errors import BezoarError
 from bezoar._options import choose
 from bezoar.advice._candidates import candidates
 from bezoar.advice._pilot_results import PilotResults, RankedRule
-from bezoar.advice._pilots import LONGEST, SHORTEST, pilot_data, train_pilots
+from bezoar.advice._pilots import LONGEST, SHORTEST, TIMES, pilot_data, train_pilots
 from bezoar.advice._reasons import reasons, reasons_of_theory
 from bezoar.advice._scenarios import ATTACKS, PARTITIONS, Scenario, rounds
 from bezoar.data import Dataset
@@ -19,8 +19,8 @@ from bezoar.networks import Network
 #: Seconds.
 BUDGET = 300.0
 
-#: Iterations that are timed to choose the length of pilots.
-TIMED = 3
+#: Iterations that are timed to choose the length of pilots. The last one is measured, too.
+TIMED = 5
 
 #: Rounds of scenarios at the most; more would say the same again.
 MOST_ROUNDS = 8
@@ -205,11 +205,20 @@ def _length(
 
     There should be time for two rounds.
     """
-    began = time.monotonic()
-    train_pilots(rules, groups[0], dataset, TIMED, clock.end, workers, clock.tick("timing"))
-    iteration = len(groups) * (time.monotonic() - began) / TIMED
+    tell, ticks = clock.tick("timing"), []
+
+    def tick(iteration: int) -> None:
+        tell(iteration)
+        ticks.append(time.monotonic())
+
+    train_pilots(rules, groups[0], dataset, TIMED, clock.end, workers, tick, times=1)
+    if len(ticks) < TIMED:
+        return SHORTEST, True
+    iteration = (ticks[-2] - ticks[0]) / (TIMED - 2)
+    measuring = max(0.0, ticks[-1] - ticks[-2] - iteration)
     for few, share in ((False, 1.0), (True, 1 / len(groups[0]))):
-        length = int(clock.left / (2 * iteration * share))
+        pilot = clock.left / (2 * len(groups) * share)
+        length = int((pilot - (TIMES + 1) * measuring) / iteration)
         if length >= SHORTEST:
             return min(length, LONGEST), few
     return SHORTEST, True

@@ -34,6 +34,9 @@ SHORTEST, LONGEST = 60, 300
 #: What is measured: the mean accuracy of the regular agents' own models.
 METRIC = "accuracy_mean"
 
+#: How often it is measured in a pilot, after the start.
+TIMES = 4
+
 
 def pilot_data(dataset: Dataset, agents: int, seed: int) -> Dataset:
     """A part of a dataset, drawn by the seed, with small images."""
@@ -75,6 +78,7 @@ def train_pilots(
     deadline: float,
     workers: int | None = None,
     progress: Callable[[int], Any] | None = None,
+    times: int = TIMES,
 ) -> tuple[Floats, int]:
     """Train every rule in every scenario, together.
 
@@ -86,12 +90,13 @@ def train_pilots(
         deadline: by ``time.monotonic()``, when to stop and be content with the latest measurement.
         workers: how many threads.
         progress: is told the number of iterations done.
+        times: how often to measure after the start.
 
     Returns:
         ``[rules, scenarios]`` the mean accuracy of the regular agents' own models, and after how
         many iterations it was measured; 0 if time ran out before.
     """
-    every = max(1, iterations // 4)
+    every = max(1, iterations // times)
     fields = {"dataset": dataset, "iterations": iterations, "every": every, "metrics": (METRIC,)}
     runs = [
         prepare(RunSpec.read({**fields, **scenario.fields(), "aggregator": rule}))
