@@ -35,10 +35,7 @@ class Case:
 
     def rule(self, scale=1.0):
         """The rule; its threshold, if it has one, is in units of the messages."""
-        options = dict(self.options)
-        if "threshold" in options:
-            options["threshold"] *= abs(scale)
-        return aggregators.create(self.name, **options)
+        return aggregators.create(self.name, **self._scaled(scale))
 
     def fit(self, network):
         """``network`` with so many fewer poisoned agents that the rule is possible."""
@@ -57,10 +54,13 @@ class Case:
 
     def loop(self, messages, network, scale=1.0, **more):
         """The plain loop's models and weights, for messages ``[W, D]``."""
+        return reference.aggregate(self.name, messages, network, **self._scaled(scale), **more)
+
+    def _scaled(self, scale):
         options = dict(self.options)
-        if "threshold" in options:
+        if isinstance(options.get("threshold"), float):
             options["threshold"] *= abs(scale)
-        return reference.aggregate(self.name, messages, network, **options, **more)
+        return options
 
     @property
     def tolerance(self):

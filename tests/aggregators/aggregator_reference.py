@@ -7,6 +7,10 @@ package, of which it uses only a network's number of agents, edges and poisoned 
 from itertools import combinations, product
 
 import numpy as np
+from field_reference import FIELD
+
+#: Rules that ask for no number of inputs.
+NEEDS_NOTHING = ("weighted_mean", "mean", "median", "local", "rfa", "lfighter", "centered_clipping")
 
 #: Scores that agree to this share are a tie, which goes to the lowest agent.
 TIE = 1e-10
@@ -42,9 +46,9 @@ def estimates(network, estimate="exact"):
 
 def is_possible(name, network, estimate="exact"):
     for agents, q in zip(closed_neighbourhoods(network), estimates(network, estimate), strict=True):
-        if name == "trimmed_mean" and len(agents) <= 2 * q:
+        if name in ("trimmed_mean", "caf") and len(agents) <= 2 * q:
             return False
-        if name in ("faba", "ios", "krum") and len(agents) <= q:
+        if name not in NEEDS_NOTHING and len(agents) <= q:
             return False
     return True
 
@@ -151,27 +155,6 @@ def centered_clipping(w, inputs, mixing, q, threshold=0.03, steps=1):
         rest = 1 - sum(moves.values())
         weights = {v: rest * weights[v] + moves.get(v, 0) for v in inputs}
     return centre, weights
-
-
-def clipped_gossip(w, inputs, mixing, q, threshold=0.03):
-    own = inputs[w]
-    if not np.isfinite(own).all():
-        return own, {w: 1.0}
-    moves = {v: mixing[v] * _clip(inputs[v] - own, threshold) for v in _finite(inputs)}
-    model = own + sum(move * (inputs[v] - own) for v, move in moves.items())
-    weights = dict(moves)
-    weights[w] += 1 - sum(moves.values())
-    return model, weights
-
-
-def krum(w, inputs, mixing, q):
-    nearest = max(1, len(inputs) - q - 2)
-    scores = {}
-    for v, y in inputs.items():
-        distances = sorted(np.sum((y - other) ** 2) for u, other in inputs.items() if u != v)
-        scores[v] = sum(distances[:nearest])
-    chosen = _first(scores, min)
-    return inputs[chosen], {chosen: 1.0}
 
 
 def rfa(w, inputs, mixing, q):
@@ -296,12 +279,11 @@ RULES = {
         faba,
         ios,
         centered_clipping,
-        clipped_gossip,
         rfa,
         lfighter,
         mean,
         median,
-        krum,
         local,
+        *FIELD,
     )
 }

@@ -134,6 +134,13 @@ class IgnoresBadMessages(_BadMessages):
         return case.loop(messages, network)[0], told
 
 
+class CountsBadMessages(_BadMessages):
+    """It is the first to be dropped, by whoever hears it, and by its sender."""
+
+    def expected(self, case, messages, network, bad):
+        return case.loop(messages, network)[0], self.hears(network, bad)
+
+
 class ResolvesConsensus:
     """Models that agree to many digits are told apart by the digits in which they do not.
 

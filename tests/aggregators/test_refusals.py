@@ -19,6 +19,14 @@ LABELS = {
     "mean": "Mean",
     "median": "Median",
     "krum": "Krum",
+    "nearest": "NNA",
+    "clipped_sum": "CS+",
+    "trimmed_sum": "GTS",
+    "least_diameter": "MDA",
+    "least_variance": "MVA",
+    "least_eigenvalue": "SMEA",
+    "caf": "CAF",
+    "divide_and_conquer": "DnC",
     "local": "Local",
 }
 
@@ -128,7 +136,7 @@ def test_the_exact_estimate_was_once_called_true():
     assert aggregators.Krum(estimate="true") == aggregators.Krum(estimate=True) == exact
 
 
-def test_labels_are_the_papers():
+def test_labels_are_those_of_the_papers():
     assert {name: rule.label for name, rule in aggregators.AGGREGATORS.items()} == LABELS
 
 

@@ -30,6 +30,16 @@ def every_rule(threshold=1.0, head=None, estimate="exact", trimmed=None):
         aggregators.Mean(),
         aggregators.Median(),
         aggregators.Krum(estimate),
+        aggregators.Krum(estimate, keep="most"),
+        aggregators.Nearest(estimate),
+        aggregators.ClippedGossip("adaptive", estimate=estimate),
+        aggregators.ClippedSum(estimate),
+        aggregators.TrimmedSum(estimate),
+        aggregators.LeastDiameter(estimate),
+        aggregators.LeastVariance(estimate),
+        aggregators.LeastEigenvalue(estimate),
+        aggregators.DivideAndConquer(estimate),
+        aggregators.CAF(estimate if trimmed is None else trimmed),
         aggregators.Local(),
     ]
     return rules if head is None else [*rules, aggregators.LFighter(head)]

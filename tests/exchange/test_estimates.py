@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bezoar import aggregators, networks
-from bezoar.aggregators import FABA, IOS, Krum, TrimmedMean
+from bezoar.aggregators import FABA, IOS, ClippedGossip, Krum, TrimmedMean
 from bezoar.exchange import Exchange
 
 #: Rules with an estimate: how each is made, and the most that it can bear of ``m`` inputs.
@@ -21,6 +21,20 @@ RULES = {
     "faba": (FABA, lambda m: m - 1),
     "ios": (lambda e: IOS("equal", e, keep_own=True), lambda m: m - 1),
     "krum": (Krum, lambda m: m - 1),
+    "clipped_gossip": (lambda e: ClippedGossip("adaptive", estimate=e), lambda m: m - 1),
+    "caf": (aggregators.CAF, lambda m: (m - 1) // 2),
+    **{
+        rule.name: (rule, lambda m: m - 1)
+        for rule in (
+            aggregators.Nearest,
+            aggregators.ClippedSum,
+            aggregators.TrimmedSum,
+            aggregators.LeastDiameter,
+            aggregators.LeastVariance,
+            aggregators.LeastEigenvalue,
+            aggregators.DivideAndConquer,
+        )
+    },
 }
 
 

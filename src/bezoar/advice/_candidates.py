@@ -54,17 +54,20 @@ def _variants(choice: Choice, assumed: Sequence[int]) -> list[Choice]:
     if choice.part is not None or str(choice) != choice.name:
         return [choice]
     defaults = default_options(maker("aggregator", choice.name))
+    estimates = [{"estimate": f"up_to_{number}"} for number in assumed]
     tried: list[dict[str, Any]] = [{}]
-    if "estimate" in defaults:
-        tried = [{"estimate": f"up_to_{number}"} for number in assumed]
-    elif "threshold" in defaults:
+    if "threshold" in defaults:
         tried = [{"threshold": factor * defaults["threshold"]} for factor in THRESHOLDS]
+        if "estimate" in defaults:
+            tried += [{"threshold": "adaptive", **estimate} for estimate in estimates]
+    elif "estimate" in defaults:
+        tried = [dict(estimate) for estimate in estimates]
     return [read_choice("aggregator", {"name": choice.name, **values}) for values in tried]
 
 
 def _effect(rule: Aggregator, choice: Choice, network: Network) -> object:
     """What tells candidates apart: of numbers that all agents lower to the same, one is tried."""
-    if "estimate" not in choice.options:
+    if not rule.uses_estimate():
         return str(choice)
     others = {name: value for name, value in choice.options.items() if name != "estimate"}
     return choice.name, str(others), rule.estimates(network).tobytes()

@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bezoar._errors import BezoarError
-from bezoar._options import choose, default_options
-from bezoar._parts import maker, parts_of
+from bezoar._options import choose
+from bezoar._parts import parts_of
 from bezoar.advice._comparison import Comparison, Standing
+from bezoar.aggregators import Aggregator
 from bezoar.experiments import (
     Choice,
     Failure,
@@ -183,8 +184,8 @@ def _assuming(rule: Choice, estimate: str) -> Any:
     """A rule with an estimate, if it takes one and was given without options."""
     if rule.part is not None or str(rule) != rule.name:
         return rule
-    takes_one = "estimate" in default_options(maker("aggregator", rule.name))
-    return {"name": rule.name, "estimate": estimate} if takes_one else rule
+    made: Aggregator = rule.make()
+    return {"name": rule.name, "estimate": estimate} if made.uses_estimate() else rule
 
 
 def _trainer(store: Store | str | Path | None, workers: int | None) -> Train:

@@ -8,15 +8,22 @@ may ask about its neighbourhood. How rules are applied everywhere at once is the
 from typing import Any
 
 from bezoar import _options
+from bezoar.aggregators._caf import CAF
 from bezoar.aggregators._centered_clipping import CenteredClipping
 from bezoar.aggregators._clipped_gossip import ClippedGossip
+from bezoar.aggregators._clipped_sum import ClippedSum
+from bezoar.aggregators._divide_and_conquer import DivideAndConquer
 from bezoar.aggregators._faba import FABA
 from bezoar.aggregators._ios import IOS
 from bezoar.aggregators._krum import Krum
+from bezoar.aggregators._least_diameter import LeastDiameter
+from bezoar.aggregators._least_eigenvalue import LeastEigenvalue
+from bezoar.aggregators._least_variance import LeastVariance
 from bezoar.aggregators._lfighter import LFighter
 from bezoar.aggregators._local import Local
 from bezoar.aggregators._mean import Mean
 from bezoar.aggregators._median import Median
+from bezoar.aggregators._nearest import Nearest
 from bezoar.aggregators._neighbourhood import (
     Neighbourhood,
     OutputLayer,
@@ -32,6 +39,7 @@ from bezoar.aggregators._rule import (
     WeightedAggregator,
 )
 from bezoar.aggregators._trimmed_mean import TrimmedMean
+from bezoar.aggregators._trimmed_sum import TrimmedSum
 from bezoar.aggregators._weighted_mean import WeightedMean
 
 #: Every aggregator by its name.
@@ -49,12 +57,21 @@ AGGREGATORS: dict[str, type[Aggregator]] = {
         Mean,
         Median,
         Krum,
+        Nearest,
+        ClippedSum,
+        TrimmedSum,
+        LeastDiameter,
+        LeastVariance,
+        LeastEigenvalue,
+        CAF,
+        DivideAndConquer,
         Local,
     )
 }
 
 __all__ = [
     "AGGREGATORS",
+    "CAF",
     "FABA",
     "IOS",
     "REMEMBERED",
@@ -62,17 +79,24 @@ __all__ = [
     "Aggregator",
     "CenteredClipping",
     "ClippedGossip",
+    "ClippedSum",
     "CoordinateAggregator",
+    "DivideAndConquer",
     "Estimate",
     "Krum",
     "LFighter",
+    "LeastDiameter",
+    "LeastEigenvalue",
+    "LeastVariance",
     "Local",
     "Mean",
     "Median",
+    "Nearest",
     "Neighbourhood",
     "OutputLayer",
     "OutputLayers",
     "TrimmedMean",
+    "TrimmedSum",
     "WeightedAggregator",
     "WeightedMean",
     "create",

@@ -53,17 +53,18 @@ class CenteredClipping(WeightedAggregator):
 
 
 def clipping_factor(
-    neighbourhood: Neighbourhood, distances: Tensor, threshold: float, start: int = 0
+    neighbourhood: Neighbourhood, distances: Tensor, threshold: float | Tensor, start: int = 0
 ) -> Tensor:
     """``[..., m]`` the factor ``min(1, τ/‖d‖)``; zero where there is nothing to move towards.
 
     Args:
         neighbourhood: the inputs.
         distances: ``[..., m]`` their distances ``‖d‖``.
-        threshold: ``τ``.
+        threshold: ``τ``, perhaps one for each agent.
         start: the slot that clipping starts from.
     """
-    factor = (threshold / distances).clamp_(max=1)  # division by zero gives infinity, then 1
+    # Division by zero gives infinity, then 1. Zero by zero does not matter: nothing moves.
+    factor = (threshold / distances).clamp_(max=1).nan_to_num_(nan=1)
     finite = neighbourhood.finite
     usable = finite & neighbourhood.mask & finite[..., start : start + 1]
     return factor.masked_fill_(~usable, 0)

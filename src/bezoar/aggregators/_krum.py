@@ -1,12 +1,13 @@
-"""Krum: the input nearest to its neighbours."""
+"""Krum: the input nearest to its neighbours, or several of them."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
 
-from bezoar.aggregators._neighbourhood import Neighbourhood
+from bezoar._options import AtLeastOne
+from bezoar.aggregators._neighbourhood import Neighbourhood, normalised
 from bezoar.aggregators._rule import Estimate, WeightedAggregator
 
 
@@ -15,15 +16,18 @@ class Krum(WeightedAggregator):
     """`Krum <https://arxiv.org/abs/1703.02757>`_: the input nearest to its neighbours.
 
     An input's score is the sum of its squared distances to the ``N̄_w − Q_w − 2`` inputs nearest
-    to it, at least to one; the input with the lowest score is returned. Inputs that are not
-    finite are never returned unless there is nothing else.
+    to it, at least to one; the input with the lowest score is returned, or with Multi-Krum the
+    mean of several. Inputs that are not finite are never returned unless there is nothing else.
 
     Args:
         estimate: the number of poisoned inputs ``Q_w``: ``"exact"``, ``"max"``, a number for all,
             or such a number as ``"up_to_2"``, lower where the rule cannot bear so many.
+        keep: the mean of so many inputs with the lowest scores is returned, at most of
+            ``N̄_w − Q_w``; ``"most"`` means just these.
     """
 
     estimate: Estimate = "exact"
+    keep: AtLeastOne | Literal["most"] = 1
 
     name: ClassVar[str] = "krum"
     label: ClassVar[str] = "Krum"
@@ -47,5 +51,7 @@ class Krum(WeightedAggregator):
         scores = scores.clamp_(max=torch.finfo(scores.dtype).max / 2).masked_fill_(
             ~finite, torch.inf
         )
-        best = neighbourhood.smallest(scores) & neighbourhood.mask
-        return best.to(torch.float64)
+        most = (neighbourhood.size - neighbourhood.estimate).unsqueeze(-1)
+        most = torch.minimum(most, finite.sum(-1, keepdim=True)).clamp_(min=1)
+        kept = most if self.keep == "most" else most.clamp(max=self.keep)
+        return normalised((neighbourhood.ranks(scores) < kept).to(torch.float64))

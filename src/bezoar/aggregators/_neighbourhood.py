@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from bezoar._errors import BezoarError
 
@@ -130,6 +131,35 @@ class Neighbourhood:
         """``[..., m, m]`` squared distances between the inputs."""
         assert self.gram is not None
         return pairwise(self.gram)
+
+    def distances_to_own(self) -> Tensor:
+        """``[..., m]`` squared distances to the own message; infinite at what is not finite."""
+        own = torch.zeros_like(self.finite, dtype=torch.float64)
+        own[..., 0] = 1
+        return self.squared_distances_to(own).masked_fill_(~self.finite, torch.inf)
+
+    def poisoned_weight(self) -> Tensor:
+        """``[..., 1]`` the mixing weight that poisoned neighbours may have, ``b_w``.
+
+        It is the sum of as many of the neighbours' largest weights as are taken for poisoned.
+        """
+        weights = self.mixing[..., 1:].sort(-1, descending=True).values
+        place = torch.arange(weights.shape[-1], device=weights.device)
+        return (weights * (place < self.estimate.unsqueeze(-1))).sum(-1, keepdim=True)
+
+    def ranks(self, scores: Tensor) -> Tensor:
+        """``[..., m]`` the place of every input in the order of its score, the smallest first.
+
+        Of ties the lowest agent comes first. Slots that are no inputs come last.
+
+        Args:
+            scores: ``[..., m]`` numbers from zero, perhaps infinite.
+        """
+        values, order = scores.sort(-1)
+        larger = values[..., 1:] > values[..., :-1] * (1 + TIE)
+        level = torch.empty_like(order).scatter_(-1, order, pad(larger.cumsum(-1), (1, 0)))
+        level = level.masked_fill_(~self.mask, level.shape[-1])
+        return ((level << 32) | self.index).argsort(-1).argsort(-1)
 
     def lowest_index(self, chosen: Tensor) -> Tensor:
         """``[..., m]`` one-hot: of the slots ``chosen``, the one of the lowest agent."""

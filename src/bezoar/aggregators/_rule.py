@@ -111,6 +111,10 @@ class Aggregator(Part):
         """The mixing matrix and the estimate of poisoned inputs that the rule works with."""
         return getattr(self, "mixing", "metropolis"), getattr(self, "estimate", "exact")
 
+    def uses_estimate(self) -> bool:
+        """Whether the estimate of poisoned inputs matters."""
+        return hasattr(self, "estimate")
+
     def remembers(self) -> tuple[str, ...]:
         """Which of :data:`REMEMBERED` the rule looks at; each is a slot after the inputs."""
         return ()

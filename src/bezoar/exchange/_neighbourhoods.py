@@ -133,7 +133,7 @@ def by_size(rule: Aggregator, network: Network) -> tuple[Neighbourhoods, ...]:
     So nothing is padded, and an agent is computed just as it would be alone. Of rules without an
     estimate only the number of inputs counts.
     """
-    estimates = rule.estimates(network) * hasattr(rule, "estimate")
+    estimates = rule.estimates(network) * rule.uses_estimate()
     return _by_size(network, rule.wiring()[0], tuple(estimates.tolist()))
 
 

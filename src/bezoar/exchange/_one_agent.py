@@ -79,13 +79,12 @@ def _mixing(rule: Aggregator, found: ArrayLike | Tensor | None, inputs: int) -> 
 
 def _estimate(rule: Aggregator, found: int | None, inputs: int) -> int:
     if found is None:
-        option = getattr(rule, "estimate", 0)
-        if option in ("exact", "max"):
+        if rule.uses_estimate() and rule.wiring()[1] in ("exact", "max"):
             raise BezoarError(
                 f"estimate: {rule.name} needs the number of inputs to be taken for poisoned; "
                 "found nothing"
             )
-        found = int(rule.assumed(np.array(inputs))) if hasattr(rule, "estimate") else 0
+        found = int(rule.assumed(np.array(inputs))) if rule.uses_estimate() else 0
     is_count = isinstance(found, int | np.integer) and not isinstance(found, bool) and found >= 0
     if not is_count:
         raise BezoarError(f"estimate: expected a number from 0, found {found!r}")

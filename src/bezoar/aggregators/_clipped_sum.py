@@ -1,0 +1,53 @@
+"""Clipped sum: clipped gossip with a threshold that follows from the inputs."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from bezoar._options import Positive
+from bezoar.aggregators._centered_clipping import clipping_factor
+from bezoar.aggregators._clipped_gossip import ROUNDING
+from bezoar.aggregators._neighbourhood import TIE, Neighbourhood
+from bezoar.aggregators._rule import Estimate, WeightedAggregator, one_hot
+from bezoar.networks import Mixing
+
+
+@dataclass(frozen=True)
+class ClippedSum(WeightedAggregator):
+    """`CS₊-RG <https://arxiv.org/abs/2410.10418>`_: ``y_w + η Σ_v E_wv clip(y_v − y_w, τ)``.
+
+    With ``b_w`` the sum of the ``Q_w`` largest mixing weights of neighbours, ``τ`` is the largest
+    distance of an input beyond which, strictly, there is a weight of at least ``2 b_w``; it is 0
+    where there is none. With ``Q_w = 0`` nothing is clipped. Inputs that are not finite count as
+    infinitely far and move nothing; an own message that is not finite stays.
+
+    Args:
+        estimate: the number of poisoned inputs ``Q_w``: ``"exact"``, ``"max"``, a number for all,
+            or such a number as ``"up_to_2"``, lower where the rule cannot bear so many.
+        rate: how far to go, ``η``.
+        mixing: the mixing matrix, ``"metropolis"`` or ``"equal"``.
+    """
+
+    estimate: Estimate = "exact"
+    rate: Positive = 1.0
+    mixing: Mixing = "metropolis"
+
+    name: ClassVar[str] = "clipped_sum"
+    label: ClassVar[str] = "CS+"
+
+    def inputs_needed(self, estimate: Any) -> Any:
+        return estimate + 1
+
+    def weights(self, neighbourhood: Neighbourhood) -> Tensor:
+        squared = neighbourhood.distances_to_own()
+        beyond = squared.unsqueeze(-2) > squared.unsqueeze(-1) * (1 + TIE)
+        weight_beyond = (beyond * neighbourhood.mixing.unsqueeze(-2)).sum(-1)
+        poisoned = neighbourhood.poisoned_weight()
+        enough = (weight_beyond >= 2 * poisoned - ROUNDING) & neighbourhood.mask
+        threshold = squared.masked_fill(~enough, 0).amax(-1, keepdim=True).sqrt_()
+        threshold = threshold.masked_fill_(poisoned == 0, torch.inf)
+        factor = clipping_factor(neighbourhood, squared.sqrt_(), threshold)
+        moved = self.rate * neighbourhood.mixing * factor
+        return one_hot(neighbourhood.finite, 0) * (1 - moved.sum(-1, keepdim=True)) + moved

@@ -1,0 +1,47 @@
+"""Divide and conquer: drop what lies far out in the direction in which the inputs vary most."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from bezoar._options import Positive
+from bezoar.aggregators._neighbourhood import Neighbourhood, normalised
+from bezoar.aggregators._rule import Estimate, WeightedAggregator
+from bezoar.aggregators._spectrum import widest_direction
+
+
+@dataclass(frozen=True)
+class DivideAndConquer(WeightedAggregator):
+    """`DnC <https://doi.org/10.14722/ndss.2021.24498>`_: outliers dropped in one direction.
+
+    The ``⌊c Q_w⌋`` inputs are dropped that are farthest from the mean in the direction in which the
+    inputs vary most, the top singular vector of the centred inputs; the mean of the rest is
+    returned. The original draws some of the coordinates at random; here all are used. Inputs that
+    are not finite are dropped first; the output is NaN only where more of them come in than are
+    dropped.
+
+    Args:
+        estimate: the number of poisoned inputs ``Q_w``: ``"exact"``, ``"max"``, a number for all,
+            or such a number as ``"up_to_2"``, lower where the rule cannot bear so many.
+        factor: how many inputs are dropped for one that is poisoned, ``c``.
+    """
+
+    estimate: Estimate = "exact"
+    factor: Positive = 1.0
+
+    name: ClassVar[str] = "divide_and_conquer"
+    label: ClassVar[str] = "DnC"
+
+    def inputs_needed(self, estimate: Any) -> Any:
+        return (self.factor * estimate) // 1 + 1
+
+    def weights(self, neighbourhood: Neighbourhood) -> Tensor:
+        finite = neighbourhood.finite & neighbourhood.mask
+        some = finite | ~finite.any(-1, keepdim=True)  # with nothing finite there is no direction
+        _, away = widest_direction(neighbourhood.squared_distances(), some.to(torch.float64))
+        ranks = neighbourhood.ranks(away.masked_fill_(~finite, torch.inf))
+        dropped = (self.factor * neighbourhood.estimate).floor()
+        kept = ranks < (neighbourhood.size - dropped).unsqueeze(-1)
+        return normalised(kept.to(torch.float64))

@@ -1,0 +1,199 @@
+"""Rules beyond the paper's as plain loops over the inputs of one agent, in float64.
+
+Each takes the agent, its inputs, their mixing weights and the estimate of poisoned inputs, and
+returns the next model and the weight of each input.
+"""
+
+from itertools import combinations
+
+import numpy as np
+
+#: Scores that agree to this share are a tie, which goes to the lowest agent.
+TIE = 1e-10
+
+
+def mean_of(inputs, agents):
+    share = 1 / len(agents)
+    return sum(share * inputs[v] for v in agents), dict.fromkeys(agents, share)
+
+
+def in_order(scores):
+    """Agents by score, the smallest first; of ties the lowest."""
+    left, found = dict(scores), []
+    while left:
+        least = min(left.values())
+        first = min(v for v, score in left.items() if score <= least * (1 + TIE))
+        found.append(first)
+        del left[first]
+    return found
+
+
+def is_finite(y):
+    return bool(np.isfinite(y).all())
+
+
+def distances(own, inputs):
+    """To the own message; what is not finite is infinitely far."""
+    return {v: np.linalg.norm(y - own) if is_finite(y) else np.inf for v, y in inputs.items()}
+
+
+def squared(a, b):
+    return float(np.sum((a - b) ** 2)) if is_finite(a) and is_finite(b) else np.inf
+
+
+def poisoned_weight(w, mixing, q):
+    return sum(sorted((mixing[v] for v in mixing if v != w), reverse=True)[:q])
+
+
+def moved(w, inputs, moves):
+    """From the own message towards others, each by its share."""
+    own = inputs[w]
+    model = own + sum(move * (inputs[v] - own) for v, move in moves.items() if is_finite(inputs[v]))
+    weights = {v: moves.get(v, 0.0) * is_finite(inputs[v]) for v in inputs}
+    weights[w] = 1 - sum(weight for v, weight in weights.items() if v != w)
+    return model, weights
+
+
+def clip(distance, threshold):
+    return 1.0 if distance <= threshold else threshold / distance
+
+
+def clipped_gossip(w, inputs, mixing, q, threshold=0.03):
+    if not is_finite(inputs[w]):
+        return inputs[w], {w: 1.0}
+    apart = distances(inputs[w], inputs)
+    if threshold == "adaptive":
+        b, near, total = poisoned_weight(w, mixing, q), 0.0, 0.0
+        for v in in_order(apart):
+            near += mixing[v]
+            if near > 1 - b + 1e-12:
+                break
+            total += mixing[v] * apart[v] ** 2 if is_finite(inputs[v]) else 0
+        threshold = np.sqrt(total / b) if b else np.inf
+    return moved(w, inputs, {v: mixing[v] * clip(d, threshold) for v, d in apart.items()})
+
+
+def clipped_sum(w, inputs, mixing, q, rate=1.0):
+    if not is_finite(inputs[w]):
+        return inputs[w], {w: 1.0}
+    apart = distances(inputs[w], inputs)
+    b = poisoned_weight(w, mixing, q)
+    threshold = 0.0 if b else np.inf
+    for d in apart.values():
+        beyond = sum(mixing[v] for v, other in apart.items() if other > d * (1 + TIE))
+        if b and beyond >= 2 * b - 1e-12:
+            threshold = max(threshold, d)
+    return moved(w, inputs, {v: rate * mixing[v] * clip(d, threshold) for v, d in apart.items()})
+
+
+def trimmed_sum(w, inputs, mixing, q, rate=1.0):
+    if not is_finite(inputs[w]):
+        return inputs[w], {w: 1.0}
+    to_trim, moves = poisoned_weight(w, mixing, q), {}
+    for v in reversed(in_order(distances(inputs[w], inputs))):
+        taken = mixing[v] if to_trim >= mixing[v] - 1e-12 else to_trim
+        to_trim = max(0.0, to_trim - taken)
+        moves[v] = rate * (mixing[v] - taken)
+    return moved(w, inputs, moves)
+
+
+def nearest(w, inputs, mixing, q):
+    if not is_finite(inputs[w]):
+        return inputs[w], {w: 1.0}
+    return mean_of(inputs, in_order(distances(inputs[w], inputs))[: len(inputs) - q])
+
+
+def krum(w, inputs, mixing, q, keep=1):
+    counted = max(1, len(inputs) - q - 2)
+    scores = {}
+    for v, y in inputs.items():
+        apart = sorted(np.sum((y - other) ** 2) for u, other in inputs.items() if u != v)
+        scores[v] = sum(apart[:counted])
+    most = len(inputs) - q
+    return mean_of(inputs, in_order(scores)[: most if keep == "most" else min(keep, most)])
+
+
+def _least(inputs, q, spread):
+    """The mean of the set that is least spread, of ties the one with the lowest agents."""
+    agents, size = sorted(inputs), len(inputs) - q
+    sets = combinations(agents, size)
+    if len(agents) > 12:
+        sets = []
+        for v in agents:
+            apart = {u: squared(inputs[u], inputs[v]) if u != v else 0.0 for u in agents}
+            sets.append(sorted(sorted(agents, key=lambda u: apart[u])[:size]))
+    best, least = None, None
+    for members in sets:
+        bad = sum(not is_finite(inputs[v]) for v in members)
+        found = (bad, 0.0 if bad else spread([inputs[v] for v in members]))
+        fewer_bad = least is None or found[0] < least[0]
+        if fewer_bad or (found[0] == least[0] and found[1] < least[1] * (1 - TIE)):
+            best, least = members, found
+    return mean_of(inputs, list(best))
+
+
+def least_diameter(w, inputs, mixing, q):
+    def diameter(points):
+        return max((squared(a, b) for a, b in combinations(points, 2)), default=0.0)
+
+    return _least(inputs, q, diameter)
+
+
+def least_variance(w, inputs, mixing, q):
+    return _least(inputs, q, lambda points: np.var(points - points[0], axis=0).sum())
+
+
+def least_eigenvalue(w, inputs, mixing, q):
+    def largest(points):
+        centred = np.stack(points) - np.mean(points, axis=0)
+        return float(np.linalg.svd(centred, compute_uv=False)[0] ** 2)
+
+    return _least(inputs, q, largest)
+
+
+def _widest(points, weights):
+    """The variance of weighted points in their widest direction, and squares along it."""
+    centre = weights @ points / weights.sum()
+    centred = points - centre
+    _, sizes, directions = np.linalg.svd(np.sqrt(weights)[:, None] * centred, full_matrices=False)
+    return sizes[0] ** 2 / weights.sum(), (centred @ directions[0]) ** 2
+
+
+def divide_and_conquer(w, inputs, mixing, q, factor=1.0):
+    good = [v for v in inputs if is_finite(inputs[v])]
+    away = dict.fromkeys(inputs, np.inf)
+    if good:
+        points = np.stack([inputs[v] for v in good])
+        away |= dict(zip(good, _widest(points, np.ones(len(good)))[1], strict=True))
+    return mean_of(inputs, in_order(away)[: len(inputs) - int(factor * q)])
+
+
+def caf(w, inputs, mixing, q):
+    good = [v for v in inputs if is_finite(inputs[v])]
+    points, left = np.stack([inputs[v] for v in good]), np.ones(len(good))
+    best, least = left, np.inf
+    while left.sum() > len(inputs) - 2 * q + 1e-12:
+        variance, away = _widest(points, left)
+        if variance < least:
+            best, least = left, variance
+        farthest = away[left > 0].max()
+        if farthest <= 1e-26 * np.abs(points).max() ** 2:
+            break
+        left = left * np.clip(1 - away / farthest, 0, None)
+        left[left < 1e-12] = 0
+    share = best / best.sum()
+    return share @ points, dict(zip(good, share, strict=True))
+
+
+FIELD = (
+    clipped_gossip,
+    krum,
+    nearest,
+    clipped_sum,
+    trimmed_sum,
+    least_diameter,
+    least_variance,
+    least_eigenvalue,
+    divide_and_conquer,
+    caf,
+)

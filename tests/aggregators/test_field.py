@@ -1,0 +1,128 @@
+"""The rules beyond the paper's."""
+
+import numpy as np
+import pytest
+from aggregator_inputs import PATHS, Case, apply, assert_close, random_messages
+from aggregator_properties import (
+    AveragesWithoutPoison,
+    BreaksTiesByIndex,
+    EqualsTheLoop,
+    KeepsConsensus,
+    Scales,
+    Symmetric,
+    Translates,
+    WeighsInputs,
+)
+from aggregator_robustness import (
+    Bounded,
+    CountsBadMessages,
+    FollowsTheMajority,
+    IgnoresBadMessages,
+    ResolvesConsensus,
+    SeesPastAnOutlier,
+)
+
+from bezoar import BezoarError, aggregators, networks
+
+EVERYTHING = (
+    EqualsTheLoop,
+    Symmetric,
+    Scales,
+    Translates,
+    KeepsConsensus,
+    AveragesWithoutPoison,
+    WeighsInputs,
+    ResolvesConsensus,
+    SeesPastAnOutlier,
+)
+
+
+class TestNearest(*EVERYTHING, BreaksTiesByIndex, Bounded, IgnoresBadMessages):
+    cases = (Case("nearest"), Case("nearest", estimate="max"))
+    average = "mean"
+
+
+class TestClippedSum(*EVERYTHING, BreaksTiesByIndex, Bounded, IgnoresBadMessages):
+    cases = (Case("clipped_sum"), Case("clipped_sum", mixing="equal", rate=0.5))
+    average = "weighted_mean"
+
+    def test_without_poisoned_inputs(self, case):
+        if case.options.get("rate", 1) == 1:
+            super().test_without_poisoned_inputs(case)
+
+
+class TestTrimmedSum(*EVERYTHING, BreaksTiesByIndex, Bounded, IgnoresBadMessages):
+    cases = (Case("trimmed_sum"), Case("trimmed_sum", mixing="equal"))
+    average = "weighted_mean"
+
+
+class TestAdaptiveClippedGossip(*EVERYTHING, BreaksTiesByIndex, IgnoresBadMessages):
+    cases = (Case("clipped_gossip", threshold="adaptive"),)
+    average = "weighted_mean"
+
+
+class TestMultiKrum(
+    EqualsTheLoop,
+    BreaksTiesByIndex,
+    Symmetric,
+    Scales,
+    Translates,
+    KeepsConsensus,
+    WeighsInputs,
+    Bounded,
+    ResolvesConsensus,
+    SeesPastAnOutlier,
+):
+    cases = (Case("krum", keep=2), Case("krum", keep="most"))
+
+
+class TestLeastDiameter(
+    *EVERYTHING, BreaksTiesByIndex, Bounded, CountsBadMessages, FollowsTheMajority
+):
+    cases = (Case("least_diameter"),)
+    average = "mean"
+
+
+class TestLeastVariance(
+    *EVERYTHING, BreaksTiesByIndex, Bounded, CountsBadMessages, FollowsTheMajority
+):
+    cases = (Case("least_variance"), Case("least_variance", estimate="max"))
+    average = "mean"
+
+
+class TestLeastEigenvalue(*EVERYTHING, Bounded, CountsBadMessages, FollowsTheMajority):
+    cases = (Case("least_eigenvalue"),)
+    average = "mean"
+
+
+class TestDivideAndConquer(*EVERYTHING, Bounded, CountsBadMessages):
+    cases = (Case("divide_and_conquer"),)
+    average = "mean"
+
+
+class TestCAF(*EVERYTHING, CountsBadMessages):
+    cases = (Case("caf"),)
+    average = "mean"
+
+
+class TestDivideAndConquerThatDropsLess(EqualsTheLoop, Symmetric):
+    cases = (Case("divide_and_conquer", factor=0.5),)
+
+
+@pytest.mark.parametrize("name", ["least_diameter", "least_variance", "least_eigenvalue"])
+@pytest.mark.parametrize("agents", [12, 13, 19])
+def test_sets_of_many_inputs(name, agents):
+    network = networks.complete(agents, 3)
+    messages = random_messages(np.random.default_rng(agents), network)
+    case = Case(name)
+    expected, _ = case.loop(messages, network)
+    for constants in PATHS.values():
+        assert_close(apply(case.rule(), messages, network, tuning=constants), expected, 1e-9)
+
+
+def test_a_rule_that_clips_by_its_inputs_needs_an_estimate_and_one_with_a_threshold_does_not():
+    inputs = np.random.default_rng(0).normal(size=(4, 3))
+    mixing = [0.25] * 4
+    assert aggregators.create("clipped_gossip").at(inputs, mixing).shape == (3,)
+    with pytest.raises(BezoarError, match="estimate: clipped_gossip needs the number"):
+        aggregators.create("clipped_gossip", threshold="adaptive").at(inputs, mixing)
