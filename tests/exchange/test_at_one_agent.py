@@ -19,7 +19,7 @@ LENGTHS = (1, 7, 40, 5000)
 SPARSE = {
     "ring": networks.ring(60, {5, 31}),
     "random_regular": networks.random_regular(150, 8, 9, seed=1),
-    "star": networks.star(301, {7, 100}),
+    "star": networks.star(101, {7, 60}),
     "erdos_renyi": networks.erdos_renyi(200, 0.03, {3, 90}, seed=2),
 }
 

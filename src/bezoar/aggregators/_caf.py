@@ -34,6 +34,8 @@ class CAF(WeightedAggregator):
 
     name: ClassVar[str] = "caf"
     label: ClassVar[str] = "CAF"
+    colour: ClassVar[str] = "#C51B7D"
+    marker: ClassVar[str] = "3"
     keeps: ClassVar[str] = "takes twice that weight away and must keep some"
 
     def inputs_needed(self, estimate: Any) -> Any:

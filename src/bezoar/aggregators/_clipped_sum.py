@@ -36,6 +36,8 @@ class ClippedSum(WeightedAggregator):
 
     name: ClassVar[str] = "clipped_sum"
     label: ClassVar[str] = "CS+"
+    colour: ClassVar[str] = "#B2182B"
+    marker: ClassVar[str] = "+"
 
     def inputs_needed(self, estimate: Any) -> Any:
         return estimate + 1

@@ -33,6 +33,8 @@ class DivideAndConquer(WeightedAggregator):
 
     name: ClassVar[str] = "divide_and_conquer"
     label: ClassVar[str] = "DnC"
+    colour: ClassVar[str] = "#8C510A"
+    marker: ClassVar[str] = "4"
 
     def inputs_needed(self, estimate: Any) -> Any:
         return (self.factor * estimate) // 1 + 1

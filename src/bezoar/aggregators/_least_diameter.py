@@ -25,6 +25,8 @@ class LeastDiameter(LeastSubset):
 
     name: ClassVar[str] = "least_diameter"
     label: ClassVar[str] = "MDA"
+    colour: ClassVar[str] = "#5E4FA2"
+    marker: ClassVar[str] = "8"
 
     def spread(self, squared: Tensor, members: Tensor) -> Tensor:
         diameter = torch.zeros_like(members[..., 0])

@@ -29,6 +29,8 @@ class LeastEigenvalue(LeastSubset):
 
     name: ClassVar[str] = "least_eigenvalue"
     label: ClassVar[str] = "SMEA"
+    colour: ClassVar[str] = "#4D9221"
+    marker: ClassVar[str] = "2"
 
     def spread(self, squared: Tensor, members: Tensor) -> Tensor:
         found = []

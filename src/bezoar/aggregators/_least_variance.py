@@ -24,6 +24,8 @@ class LeastVariance(LeastSubset):
 
     name: ClassVar[str] = "least_variance"
     label: ClassVar[str] = "MVA"
+    colour: ClassVar[str] = "#2166AC"
+    marker: ClassVar[str] = "1"
 
     def spread(self, squared: Tensor, members: Tensor) -> Tensor:
         # Of sets of one size that is the one whose squared distances have the least sum.

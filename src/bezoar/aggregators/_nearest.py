@@ -27,6 +27,8 @@ class Nearest(WeightedAggregator):
 
     name: ClassVar[str] = "nearest"
     label: ClassVar[str] = "NNA"
+    colour: ClassVar[str] = "#1B7F79"
+    marker: ClassVar[str] = "*"
 
     def inputs_needed(self, estimate: Any) -> Any:
         return estimate + 1

@@ -35,6 +35,8 @@ class TrimmedSum(WeightedAggregator):
 
     name: ClassVar[str] = "trimmed_sum"
     label: ClassVar[str] = "GTS"
+    colour: ClassVar[str] = "#7B3294"
+    marker: ClassVar[str] = "H"
 
     def inputs_needed(self, estimate: Any) -> Any:
         return estimate + 1
