@@ -21,6 +21,7 @@ class Purpose(IntEnum):
     MODEL = 10
     SAMPLES = 11
     PLACEMENT = 12
+    MESSAGES = 13
 
 
 def generator(

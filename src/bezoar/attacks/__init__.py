@@ -7,27 +7,74 @@ messages. :mod:`bezoar.training` decides when it is asked.
 from typing import Any
 
 from bezoar import _options
+from bezoar.attacks._against_consensus import Dissensus, Spectral
+from bezoar.attacks._alie import ALIE
 from bezoar.attacks._attack import Attack, Knowledge, OwnData, SeenMessages
-from bezoar.attacks._labels import DynamicLabelFlip, LabelAttack, LabelFlip, RandomLabels, Targeted
+from bezoar.attacks._blunt import Gaussian, Mimic, NonFinite, Zero
+from bezoar.attacks._ipm import IPM
+from bezoar.attacks._labels import (
+    DynamicLabelFlip,
+    LabelAttack,
+    LabelFlip,
+    NextClass,
+    Permuted,
+    RandomLabels,
+    Targeted,
+)
+from bezoar.attacks._min_max import MinMax, MinSum
+from bezoar.attacks._regular_inputs import AttackOnInputs, RegularInputs
 from bezoar.attacks._sign_flip import SignFlip
 
 #: Every attack by its name.
 ATTACKS: dict[str, type[Attack]] = {
-    kind.name: kind for kind in (LabelFlip, DynamicLabelFlip, RandomLabels, Targeted, SignFlip)
+    kind.name: kind
+    for kind in (
+        LabelFlip,
+        DynamicLabelFlip,
+        RandomLabels,
+        Targeted,
+        Permuted,
+        NextClass,
+        SignFlip,
+        Dissensus,
+        Spectral,
+        ALIE,
+        IPM,
+        MinMax,
+        MinSum,
+        Mimic,
+        Gaussian,
+        Zero,
+        NonFinite,
+    )
 }
 
 __all__ = [
+    "ALIE",
     "ATTACKS",
+    "IPM",
     "Attack",
+    "AttackOnInputs",
+    "Dissensus",
     "DynamicLabelFlip",
+    "Gaussian",
     "Knowledge",
     "LabelAttack",
     "LabelFlip",
+    "Mimic",
+    "MinMax",
+    "MinSum",
+    "NextClass",
+    "NonFinite",
     "OwnData",
+    "Permuted",
     "RandomLabels",
+    "RegularInputs",
     "SeenMessages",
     "SignFlip",
+    "Spectral",
     "Targeted",
+    "Zero",
     "create",
 ]
 

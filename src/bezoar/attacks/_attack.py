@@ -1,5 +1,6 @@
 """What an attack is: what it knows, and what it returns."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, Literal, get_args
@@ -60,6 +61,7 @@ class SeenMessages:
         receivers: ``[sends]`` who receives it; ``None`` if all neighbours receive the same.
         messages: ``[runs, W, D]`` what every agent sends if it follows the protocol.
         models: ``[runs, W, D]`` every agent's model before the local update.
+        seeds: ``[runs]`` what random choices follow from.
     """
 
     iteration: int
@@ -69,6 +71,7 @@ class SeenMessages:
     receivers: Tensor | None
     messages: Tensor
     models: Tensor
+    seeds: Sequence[int] = ()
 
     def own_messages(self) -> Tensor:
         """What the sender of each message would send if it followed the protocol."""

@@ -122,3 +122,39 @@ class Targeted(LabelAttack):
 
     def corrupt(self, labels: Ints, classes: int, rng: np.random.Generator) -> Ints:
         return np.full_like(labels, self.target)
+
+
+@dataclass(frozen=True)
+class NextClass(LabelAttack):
+    """Class ``b`` becomes ``b + 1``, and the last class the first."""
+
+    name: ClassVar[str] = "next_class"
+
+    def corrupt(self, labels: Ints, classes: int, rng: np.random.Generator) -> Ints:
+        return (labels + 1) % classes
+
+
+@dataclass(frozen=True)
+class Permuted(LabelAttack):
+    """Class ``b`` becomes ``π(b)``, with a permutation ``π`` that leaves no class as it is.
+
+    Args:
+        fraction: the share of the samples that get a corrupted label, drawn at random.
+        shared: whether all poisoned agents have the same permutation, which follows from the number
+            of classes. Otherwise each draws its own.
+    """
+
+    shared: bool = True
+
+    name: ClassVar[str] = "permuted"
+
+    def check(self, classes: int) -> None:
+        if classes < 2:
+            raise BezoarError("attack permuted: needs at least two classes, found 1")
+
+    def corrupt(self, labels: Ints, classes: int, rng: np.random.Generator) -> Ints:
+        order = (np.random.default_rng(classes) if self.shared else rng).permutation(classes)
+        # Each class becomes the next one in the drawn order: one cycle, in which nothing stays.
+        permuted = np.empty(classes, dtype=np.int64)
+        permuted[order] = np.roll(order, -1)
+        return permuted[labels]

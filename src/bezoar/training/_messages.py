@@ -29,7 +29,12 @@ def false_messages(
         if run.attack.lies and run.network.poisoned:
             groups.setdefault((run.attack, run.network.at(iteration)), []).append(number)
     return FalseMessages.together(
-        [_of_group(*who, some, messages, models, iteration) for who, some in groups.items()]
+        [
+            _of_group(
+                *who, some, [runs[number].seed for number in some], messages, models, iteration
+            )
+            for who, some in groups.items()
+        ]
     )
 
 
@@ -37,6 +42,7 @@ def _of_group(
     attack: Attack,
     network: Network,
     runs: Sequence[int],
+    seeds: Sequence[int],
     messages: Tensor,
     models: Tensor,
     iteration: int,
@@ -55,6 +61,7 @@ def _of_group(
         receivers=None if broadcast else torch.tensor(receivers, device=messages.device),
         messages=messages[runs],
         models=models[runs],
+        seeds=seeds,
     )
     values = attack.on_messages(seen)
     expected = (len(runs), len(sent_by), messages.shape[-1])

@@ -1,0 +1,102 @@
+"""Attacks that take no thought: copies, noise, zeros, and what is not a number."""
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from bezoar._errors import BezoarError
+from bezoar._options import Count
+from bezoar._seeds import Purpose, generator
+from bezoar.attacks._attack import Attack, Knowledge, SeenMessages
+
+
+@dataclass(frozen=True)
+class Mimic(Attack):
+    """`Mimic <https://arxiv.org/abs/2006.09365>`_: all poisoned agents copy one regular agent.
+
+    Nothing that they send stands out, but one agent counts for many.
+
+    Args:
+        agent: whom they copy; by default the regular agent with the lowest number.
+    """
+
+    agent: Count | None = None
+
+    name: ClassVar[str] = "mimic"
+    knows: ClassVar[Knowledge] = "everything"
+    lies: ClassVar[bool] = True
+    broadcast: ClassVar[bool] = True
+
+    def on_messages(self, seen: SeenMessages) -> Tensor:
+        regular = seen.network.regular
+        agent = regular[0] if self.agent is None else self.agent
+        if agent not in regular:
+            raise BezoarError(f"attack mimic: agent: expected a regular agent, found {agent}")
+        copied = seen.all_messages()[:, agent : agent + 1]
+        return copied.expand(-1, len(seen.senders), -1)
+
+
+@dataclass(frozen=True)
+class Gaussian(Attack):
+    """Normal noise on every coordinate of the own message, drawn anew in every iteration.
+
+    Args:
+        deviation: the standard deviation of the noise.
+        broadcast: whether all neighbours are sent the same.
+    """
+
+    deviation: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
+    broadcast: bool = True
+
+    name: ClassVar[str] = "gaussian"
+    lies: ClassVar[bool] = True
+
+    def on_messages(self, seen: SeenMessages) -> Tensor:
+        honest = seen.own_messages()
+        noise = np.stack(
+            [
+                generator(seed, Purpose.MESSAGES, iteration=seen.iteration).standard_normal(
+                    honest.shape[1:], dtype=np.float32
+                )
+                for seed in seen.seeds
+            ]
+        )
+        return honest + self.deviation * torch.from_numpy(noise).to(honest)
+
+
+@dataclass(frozen=True)
+class Zero(Attack):
+    """Send zeros."""
+
+    name: ClassVar[str] = "zero"
+    lies: ClassVar[bool] = True
+    broadcast: ClassVar[bool] = True
+
+    def on_messages(self, seen: SeenMessages) -> Tensor:
+        return torch.zeros_like(seen.own_messages())
+
+
+@dataclass(frozen=True)
+class NonFinite(Attack):
+    """Send what is not a finite number, in every coordinate or in the first alone.
+
+    Args:
+        value: ``"nan"`` or ``"inf"``.
+        everywhere: whether it is sent in every coordinate.
+    """
+
+    value: Literal["nan", "inf"] = "nan"
+    everywhere: bool = True
+
+    name: ClassVar[str] = "non_finite"
+    lies: ClassVar[bool] = True
+    broadcast: ClassVar[bool] = True
+
+    def on_messages(self, seen: SeenMessages) -> Tensor:
+        sent = seen.own_messages().clone()
+        sent[..., slice(None) if self.everywhere else slice(1)] = float(self.value)
+        return sent
