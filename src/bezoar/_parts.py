@@ -34,6 +34,7 @@ class Kind(NamedTuple):
         adapt: the name there of what turns a user's function into a maker of such parts, where
             the function alone is not one.
         take: the name there of what turns an object of another kind into such a part, if it can.
+        compose: the name there of what makes one part of several names, as in ``nnm+krum``.
     """
 
     room: str
@@ -41,6 +42,7 @@ class Kind(NamedTuple):
     base: str
     adapt: str = ""
     take: str = ""
+    compose: str = ""
 
 
 #: The kinds of parts, by the field of a spec that chooses one.
@@ -51,7 +53,7 @@ KINDS = {
     "model": Kind("models", "MODELS", "Model", "network_model"),
     "start": Kind("models", "STARTS", "Start"),
     "attack": Kind("attacks", "ATTACKS", "Attack"),
-    "aggregator": Kind("aggregators", "AGGREGATORS", "Aggregator"),
+    "aggregator": Kind("aggregators", "AGGREGATORS", "Aggregator", compose="compose"),
     "optimizer": Kind("training", "OPTIMIZERS", "Optimizer"),
     "schedule": Kind("training", "SCHEDULES", "Schedule"),
 }
@@ -94,6 +96,10 @@ def register(make: Maker, kind: str | None = None, name: str | None = None) -> M
 def maker(kind: str, name: str) -> Maker:
     """What makes the part of a kind that is called ``name``."""
     table = parts_of(kind)
+    if before := names_before(kind, name):
+        rest = maker(kind, name.removeprefix("+".join(before) + "+"))
+        composed: Maker = getattr(_room(kind), KINDS[kind].compose)(before, rest)
+        return composed
     if name in table or not isinstance(name, str) or ":" not in name:
         return choose(kind, name, table)
     place, _, attribute = name.rpartition(":")
@@ -106,6 +112,17 @@ def maker(kind: str, name: str) -> Maker:
     if not callable(found):
         raise BezoarError(f"{kind}: {name} is no class or function, found {found!r}")
     return _adapted(kind, found)
+
+
+def names_before(kind: str, name: str) -> tuple[str, ...]:
+    """The names in front of the last ``+`` of a part that is composed; of others none.
+
+    In the path of a user's file a ``+`` means nothing.
+    """
+    if not KINDS[kind].compose or not isinstance(name, str):
+        return ()
+    *before, _ = name.partition(":")[0].split("+")
+    return tuple(before) if all(each.isidentifier() for each in before) else ()
 
 
 def check_made(kind: str, name: str, made: Any) -> Any:
@@ -147,6 +164,8 @@ def name_of(kind: str, part: Any) -> str | None:
     for name, make in parts_of(kind).items():
         if make is of:
             return name
+    if names_before(kind, getattr(of, "name", "")):
+        return str(of.name)
     if of.__module__.partition(".")[0] in ("__main__", "builtins", "bezoar"):
         return None
     return f"{of.__module__}:{of.__qualname__}"

@@ -136,7 +136,7 @@ class Spy(WeightedAggregator):
         self.inner = rule
         self.reads = rule.reads
         self.check, self.wiring, self.output_layer = rule.check, rule.wiring, rule.output_layer
-        self.estimates = rule.estimates
+        self.estimates, self.remembers = rule.estimates, rule.remembers
         self.seen = []
 
     def weights(self, neighbourhood):

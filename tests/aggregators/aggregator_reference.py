@@ -7,10 +7,19 @@ package, of which it uses only a network's number of agents, edges and poisoned 
 from itertools import combinations, product
 
 import numpy as np
-from field_reference import FIELD
+from field_reference import BEFORE, FIELD
 
 #: Rules that ask for no number of inputs.
-NEEDS_NOTHING = ("weighted_mean", "mean", "median", "local", "rfa", "lfighter", "centered_clipping")
+NEEDS_NOTHING = (
+    "weighted_mean",
+    "mean",
+    "median",
+    "local",
+    "rfa",
+    "lfighter",
+    "centered_clipping",
+    "balance",
+)
 
 #: Scores that agree to this share are a tie, which goes to the lowest agent.
 TIE = 1e-10
@@ -46,9 +55,10 @@ def estimates(network, estimate="exact"):
 
 def is_possible(name, network, estimate="exact"):
     for agents, q in zip(closed_neighbourhoods(network), estimates(network, estimate), strict=True):
-        if name in ("trimmed_mean", "caf") and len(agents) <= 2 * q:
+        *before, rule = name.split("+")
+        if rule in ("trimmed_mean", "caf") and len(agents) <= 2 * q:
             return False
-        if name not in NEEDS_NOTHING and len(agents) <= q:
+        if (before or rule not in NEEDS_NOTHING) and len(agents) <= q:
             return False
     return True
 
@@ -69,13 +79,30 @@ def aggregate(name, messages, network, *, absent=(), **options):
             continue
         inputs = {v: messages[v] for v in agents}
         shares = {v: mixing[w, v] for v in agents}
-        models[w], given = RULES[name](w, inputs, shares, qs[w], **options)
+        models[w], given = composed(name, w, inputs, shares, qs[w], options)
         if given is None:
             weights[w] = np.nan
         else:
             for v, weight in given.items():
                 weights[w, v] = weight
     return models, weights
+
+
+def composed(name, w, inputs, shares, q, options):
+    """A rule, perhaps behind what is done to its inputs before, as in ``nnm+krum``."""
+    *before, rule = name.split("+")
+    seen, made = inputs, {v: {v: 1.0} for v in inputs}
+    for step in before:
+        mixes = BEFORE[step](w, seen, q)
+        seen = {v: sum(share * seen[u] for u, share in mix.items()) for v, mix in mixes.items()}
+        made = {
+            v: {u: sum(mix.get(x, 0) * made[x].get(u, 0) for x in made) for u in inputs}
+            for v, mix in mixes.items()
+        }
+    model, given = RULES[rule](w, seen, shares, q, **options)
+    if given is not None and before:
+        given = {u: sum(given.get(v, 0) * made[v].get(u, 0) for v in made) for u in inputs}
+    return model, given
 
 
 def _first(scores, best):

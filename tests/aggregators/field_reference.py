@@ -113,6 +113,44 @@ def krum(w, inputs, mixing, q, keep=1):
     return mean_of(inputs, in_order(scores)[: most if keep == "most" else min(keep, most)])
 
 
+def balance(w, inputs, mixing, q, reach=0.3, decay=1.0, own=0.5):
+    if not is_finite(inputs[w]):
+        return inputs[w], {w: 1.0}
+    limit = reach * np.linalg.norm(inputs[w])  # before training begins
+    apart = distances(inputs[w], inputs)
+    near = [v for v in inputs if v != w and apart[v] <= limit]
+    if not near:
+        return inputs[w], {w: 1.0}
+    mean, weights = mean_of(inputs, near)
+    shares = {v: (1 - own) * weight for v, weight in weights.items()}
+    return own * inputs[w] + (1 - own) * mean, {w: own, **shares}
+
+
+def nnm(w, inputs, q):
+    """Each input becomes the mean of those nearest to it."""
+    mixes = {}
+    for v, y in inputs.items():
+        apart = {u: 0.0 if u == v else np.sqrt(squared(y, x)) for u, x in inputs.items()}
+        near = sorted(in_order(apart)[: len(inputs) - q])  # so that equal means have equal bits
+        mixes[v] = dict.fromkeys(near, 1 / len(near))
+    return mixes
+
+
+def arc(w, inputs, q):
+    """The longest differences to the own message become as long as the next one."""
+    apart, n = distances(inputs[w], inputs), len(inputs)
+    order = in_order(apart)
+    clipped = int(2 * q * (n - q) / n)
+    length, mixes = apart[order[n - clipped - 1]], {}
+    for v in inputs:
+        share = length / apart[v] if v in order[n - clipped :] and apart[v] > 0 else 1.0
+        mixes[v] = {v: share, w: 1 - share} if v != w else {v: 1.0}
+    return mixes
+
+
+BEFORE = {"nnm": nnm, "arc": arc}
+
+
 def _least(inputs, q, spread):
     """The mean of the set that is least spread, of ties the one with the lowest agents."""
     agents, size = sorted(inputs), len(inputs) - q
@@ -196,4 +234,5 @@ FIELD = (
     least_eigenvalue,
     divide_and_conquer,
     caf,
+    balance,
 )

@@ -27,6 +27,7 @@ LABELS = {
     "least_eigenvalue": "SMEA",
     "caf": "CAF",
     "divide_and_conquer": "DnC",
+    "balance": "BALANCE",
     "local": "Local",
 }
 

@@ -39,6 +39,10 @@ def every_rule(threshold=1.0, head=None, estimate="exact", trimmed=None):
         aggregators.LeastVariance(estimate),
         aggregators.LeastEigenvalue(estimate),
         aggregators.DivideAndConquer(estimate),
+        aggregators.Balance(reach=1.5),
+        aggregators.create("nnm+krum", estimate=estimate),
+        aggregators.create("arc+trimmed_mean", estimate=estimate if trimmed is None else trimmed),
+        aggregators.create("bucketing+faba", estimate=0),
         aggregators.CAF(estimate if trimmed is None else trimmed),
         aggregators.Local(),
     ]

@@ -37,6 +37,7 @@ EVERY_RULE = [
     *(Case(name) for name in ("least_diameter", "least_variance", "least_eigenvalue")),
     Case("divide_and_conquer"),
     Case("caf", estimate=0),
+    Case("balance", reach=1.2),
     Case("local"),
 ]
 

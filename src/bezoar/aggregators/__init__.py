@@ -8,6 +8,8 @@ may ask about its neighbourhood. How rules are applied everywhere at once is the
 from typing import Any
 
 from bezoar import _options
+from bezoar.aggregators._balance import Balance
+from bezoar.aggregators._before import BEFORE, Before, compose, mixed
 from bezoar.aggregators._caf import CAF
 from bezoar.aggregators._centered_clipping import CenteredClipping
 from bezoar.aggregators._clipped_gossip import ClippedGossip
@@ -65,18 +67,22 @@ AGGREGATORS: dict[str, type[Aggregator]] = {
         LeastEigenvalue,
         CAF,
         DivideAndConquer,
+        Balance,
         Local,
     )
 }
 
 __all__ = [
     "AGGREGATORS",
+    "BEFORE",
     "CAF",
     "FABA",
     "IOS",
     "REMEMBERED",
     "RFA",
     "Aggregator",
+    "Balance",
+    "Before",
     "CenteredClipping",
     "ClippedGossip",
     "ClippedSum",
@@ -99,11 +105,21 @@ __all__ = [
     "TrimmedSum",
     "WeightedAggregator",
     "WeightedMean",
+    "compose",
     "create",
+    "mixed",
     "pairwise",
 ]
 
 
 def create(name: str, **options: Any) -> Aggregator:
-    """The aggregator called ``name``, made with the given options."""
-    return _options.create("aggregator", name, AGGREGATORS, options)
+    """The aggregator called ``name``, made with the given options.
+
+    ``nnm+krum`` is Krum behind nearest-neighbour mixing; see :data:`BEFORE`.
+    """
+    *before, last = name.split("+") if isinstance(name, str) else [name]
+    if not before:
+        return _options.create("aggregator", name, AGGREGATORS, options)
+    rule: Any = _options.choose("aggregator", last, AGGREGATORS)
+    made = compose(tuple(before), rule)
+    return _options.create("aggregator", name, {name: made}, options)

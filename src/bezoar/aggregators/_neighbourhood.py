@@ -78,6 +78,8 @@ class Neighbourhood:
             padding and at what is not finite. Absent unless the rule reads it.
         output_layers: the inputs' output layers. Absent unless the rule reads them.
         remembered: the slot of each remembered model, by its name.
+        iteration: which iteration it is, counted from 1; 0 outside training.
+        progress: which share of all iterations is done.
     """
 
     mask: Tensor
@@ -89,6 +91,8 @@ class Neighbourhood:
     gram: Tensor | None = None
     output_layers: OutputLayers | None = None
     remembered: Mapping[str, int] = field(default_factory=dict)
+    iteration: int = 0
+    progress: float = 0.0
 
     def of(self, runs: slice) -> "Neighbourhood":
         """The neighbourhoods of these runs. If all runs share one network, its part stays."""
@@ -153,13 +157,17 @@ class Neighbourhood:
         Of ties the lowest agent comes first. Slots that are no inputs come last.
 
         Args:
-            scores: ``[..., m]`` numbers from zero, perhaps infinite.
+            scores: ``[..., m]`` numbers from zero, perhaps infinite; or ``[..., r, m]``, to be
+                sorted row by row.
         """
+        mask, index = self.mask, self.index
+        if scores.ndim > mask.ndim:
+            mask, index = mask.unsqueeze(-2), index.unsqueeze(-2)
         values, order = scores.sort(-1)
         larger = values[..., 1:] > values[..., :-1] * (1 + TIE)
         level = torch.empty_like(order).scatter_(-1, order, pad(larger.cumsum(-1), (1, 0)))
-        level = level.masked_fill_(~self.mask, level.shape[-1])
-        return ((level << 32) | self.index).argsort(-1).argsort(-1)
+        level = level.masked_fill_(~mask, level.shape[-1])
+        return ((level << 32) | index).argsort(-1).argsort(-1)
 
     def lowest_index(self, chosen: Tensor) -> Tensor:
         """``[..., m]`` one-hot: of the slots ``chosen``, the one of the lowest agent."""

@@ -18,9 +18,9 @@ from bezoar._options import Count, Part
 from bezoar.aggregators._neighbourhood import Neighbourhood, OutputLayer
 from bezoar.networks import Network, as_network
 
-#: What a rule may remember, beside the messages of this exchange: the agent's own last output, and
-#: its model before the local update. In Algorithm 1 they are the same.
-REMEMBERED = ("previous_output", "model_before_step")
+#: What a rule may look at beside the messages of this exchange: the agent's own last output, and
+#: its model before the local update, which in Algorithm 1 are the same; and a model of zeros.
+REMEMBERED = ("previous_output", "model_before_step", "origin")
 
 #: How an estimate begins that is lower where the rule cannot bear so many.
 UP_TO = "up_to_"
@@ -56,12 +56,14 @@ class Aggregator(Part):
         label: the paper's name, for legends.
         colour: the colour of its curves, such as ``#0072B2``; by default it follows from the name.
         marker: a matplotlib marker for its curves; by default it follows from the name.
+        before: what is done to the inputs before, in a composed rule such as ``nnm+krum``.
         keeps: what the rule must keep when it drops inputs, for the error where it cannot.
     """
 
     label: ClassVar[str] = ""
     colour: ClassVar[str] = ""
     marker: ClassVar[str] = ""
+    before: ClassVar[tuple[Any, ...]] = ()
     keeps: ClassVar[str] = "must keep at least one"
 
     def __call__(self, messages: ArrayLike | Tensor, network: Network) -> Tensor:
@@ -87,6 +89,8 @@ class Aggregator(Part):
         *,
         senders: Sequence[int] | None = None,
         remembered: Mapping[str, ArrayLike | Tensor] | None = None,
+        iteration: int = 0,
+        progress: float = 0.0,
     ) -> Tensor:
         """Aggregate at one agent, from the messages it received.
 
@@ -98,14 +102,17 @@ class Aggregator(Part):
                 ``estimate`` is ``"exact"`` or ``"max"`` need it.
             senders: the number of the agent behind each input, by which ties are broken; by
                 default the inputs' order.
-            remembered: ``[D]`` for each name in :meth:`remembers`.
+            remembered: ``[D]`` for each name in :meth:`remembers`, but the origin.
+            iteration: which iteration it is, counted from 1.
+            progress: which share of all iterations is done.
 
         Returns:
             ``[D]`` the agent's next model: what calling the rule on the whole network gives there.
         """
         from bezoar.exchange import aggregate_at
 
-        return aggregate_at(self, inputs, mixing, estimate, senders, remembered or {})
+        known = remembered or {}
+        return aggregate_at(self, inputs, mixing, estimate, senders, known, iteration, progress)
 
     def wiring(self) -> tuple[str, str | int]:
         """The mixing matrix and the estimate of poisoned inputs that the rule works with."""

@@ -9,8 +9,9 @@ from torch import Tensor
 from bezoar._errors import BezoarError
 from bezoar._questions import some
 from bezoar._workspace import workspace
-from bezoar.aggregators import CoordinateAggregator
-from bezoar.exchange._gathered import GatheredExchange, Piece
+from bezoar.aggregators import CoordinateAggregator, mixed
+from bezoar.exchange._gathered import GatheredExchange, GatheredInputs, Piece, combine_carefully
+from bezoar.exchange._inner_products import inner_products
 from bezoar.exchange._neighbourhoods import Neighbourhoods
 from bezoar.exchange._selecting import Selection, selected_sums
 from bezoar.exchange._sent import Sent
@@ -68,6 +69,7 @@ class CoordinateExchange(GatheredExchange):
                 f"{', '.join(self._remembered)}"
             )
         self._rule, self._first = rule, int(rule.keeps_own())
+        dense = dense and not rule.before
         self._programs = [self._program(part) if dense else None for part in parts]
 
     def _program(self, part: Neighbourhoods) -> Program | Selection | None:
@@ -89,9 +91,12 @@ class CoordinateExchange(GatheredExchange):
     def _pieces(self, sent: Sent) -> Iterator[_Sorted]:
         held = min(sent.messages.shape[-1], self._tuning.columns)
         for part, program in zip(self._parts, self._programs, strict=True):
-            ranks = self._rule.rank_weights(part.slots, part.estimate[0, 0]).tolist()
+            slots = part.slots
+            for step in self._rule.before:
+                slots = step.inputs_after(self._rule, slots)
+            ranks = self._rule.rank_weights(slots, part.estimate[0, 0]).tolist()
             ends = self._rule.outermost(part.largest_estimate)
-            ends = part.slots if ends is None else ends
+            ends = slots if ends is None else ends
             most = self._tuning.piece_bytes // (held * sent.messages.element_size() * part.slots)
             if sent.false is not None or (program and not _pays(program, part, ends, held)):
                 program = None
@@ -144,14 +149,20 @@ class CoordinateExchange(GatheredExchange):
             ``[runs, n, m]`` the weight of each input, if it is asked for.
         """
         # Slots come first, so that a slot's values of all runs and agents lie together.
-        inputs = piece.inputs(sent).slots_first()
-        slots, places, length = inputs.shape
+        inputs, matrix = piece.inputs(sent), None
+        if self._rule.before:
+            matrix = self._mix(piece, inputs)
+        else:
+            inputs = inputs.slots_first()
+        slots, places, length = len(piece.ranks), len(piece.rows), inputs.shape[-1]
         given = torch.zeros(slots, places, dtype=torch.float64, device=inputs.rows.device)
         width = BLOCKS * self._tuning.block_bytes // (slots * places * inputs.dtype.itemsize)
         width = max(256, width)
         for start in range(piece.span.start, piece.span.stop, width):
             columns = slice(start, min(start + width, piece.span.stop))
             values = inputs.columns(columns)
+            if matrix is not None:
+                values = combine_carefully(matrix.to(values.dtype), values).movedim(1, 0)
             if some(~torch.isfinite(values.sum())):
                 values.nan_to_num_(torch.inf, torch.inf, -torch.inf)
             copies = list(values.clone() if tell else values)
@@ -162,7 +173,21 @@ class CoordinateExchange(GatheredExchange):
                 models.flatten(0, 1)[:, columns].index_copy_(0, piece.rows[:, 0], average)
             if tell:
                 given += _kept(values, ordered, piece.ranks, self._first)
-        return (given / length).T.view(len(piece.runs), -1, slots) if tell else None
+        if not tell:
+            return None
+        given = given.T / length
+        if matrix is not None:
+            given = (given.unsqueeze(-2) @ matrix).squeeze(-2)
+        return given.view(len(piece.runs), -1, piece.here.slots)
+
+    def _mix(self, piece: _Sorted, inputs: GatheredInputs) -> Tensor:
+        """``[places, m', m]`` the weights of the inputs in what is sorted."""
+        gram = inner_products(inputs, self._tuning).unflatten(0, (len(piece.runs), -1))
+        finite = torch.isfinite(gram.diagonal(dim1=-2, dim2=-1))
+        when = (inputs.sent.iteration, inputs.sent.progress)
+        seen = piece.here.seen(finite, (), gram, None, *when)
+        matrix, _ = mixed(self._rule.before, self._rule, seen)
+        return matrix.flatten(0, 1)[:, : len(piece.ranks)]
 
 
 def _pays(program: Program | Selection, part: Neighbourhoods, ends: int, length: int) -> bool:

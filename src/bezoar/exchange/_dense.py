@@ -99,7 +99,7 @@ class DenseExchange:
             elif layers is not None:
                 run = torch.arange(len(rows), device=slots.device)[:, None, None]
                 layers = layers.at(slots + table.length * run)
-            weights = self._weights(here.seen(present, names, gram, layers))
+            weights = self._weights(here.seen(present, names, gram, layers, *table.when))
             part = rows[0].new_zeros(*weights.shape[:2], table.length)
             part.scatter_add_(-1, slots.expand_as(weights), weights.to(part.dtype))
             matrices.append(part)
@@ -177,11 +177,13 @@ class _Table:
 
     Attributes:
         length: the number of rows.
+        when: the iteration, and the share of all iterations that is done.
     """
 
     def __init__(self, sent: Sent, runs: Sequence[int], remembered: Sequence[str]) -> None:
         self._sent, self._runs, self._remembered = sent, runs, len(remembered)
         self._agents = sent.messages.shape[1]
+        self.when = (sent.iteration, sent.progress)
         self._first_false = self._agents * (1 + len(remembered))
         used: dict[int, Ints] = {}
         if sent.false is not None:

@@ -70,6 +70,8 @@ class Neighbourhoods:
         remembered: Sequence[str],
         gram: Tensor | None = None,
         output_layers: OutputLayers | None = None,
+        iteration: int = 0,
+        progress: float = 0.0,
     ) -> Neighbourhood:
         """What the agents have after the exchange, for a rule.
 
@@ -79,6 +81,8 @@ class Neighbourhoods:
             remembered: the names of what follows the inputs.
             gram: ``[..., m, m]`` inner products, if the rule reads them; they are written over.
             output_layers: the inputs' output layers, if the rule reads them.
+            iteration: which iteration it is.
+            progress: which share of all iterations is done.
         """
         more, mask, mixing, index = (0, len(remembered)), self.mask, self.mixing, self.index
         if finite is None:
@@ -97,6 +101,8 @@ class Neighbourhoods:
             gram=gram,
             output_layers=output_layers,
             remembered={name: self.slots + place for place, name in enumerate(remembered)},
+            iteration=iteration,
+            progress=progress,
         )
 
 

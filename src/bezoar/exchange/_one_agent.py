@@ -22,6 +22,8 @@ def aggregate_at(
     estimate: int | None,
     senders: Sequence[int] | None,
     remembered: Mapping[str, ArrayLike | Tensor],
+    iteration: int = 0,
+    progress: float = 0.0,
 ) -> Tensor:
     """Do what :meth:`bezoar.aggregators.Aggregator.at` says, by the code for sparse networks."""
     inputs = as_vectors("inputs", inputs)
@@ -41,8 +43,9 @@ def aggregate_at(
     known = {
         name: _remembered(rule, name, remembered, length).expand(1, count, length)
         for name in rule.remembers()
+        if name != "origin"
     }
-    sent = Sent(table.unsqueeze(0), None, known)
+    sent = Sent(table.unsqueeze(0), None, known, iteration, progress)
     models = torch.empty_like(sent.messages)
     with torch.inference_mode():
         one_by_one([0], rule, count, [here], None, DEFAULT)(sent, models, None, map)

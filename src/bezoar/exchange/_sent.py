@@ -85,12 +85,20 @@ class Sent:
         messages: ``[runs, W, D]`` what every agent holds after its local update. Its neighbours
             receive the same, but for the false messages.
         false: what some receive instead, if anyone lies.
-        remembered: ``[runs, W, D]`` for every name that some rule remembers.
+        remembered: ``[runs, W, D]`` for every name that some rule remembers, but the origin.
+        iteration: which iteration it is, counted from 1; 0 outside training.
+        progress: which share of all iterations is done.
     """
 
     messages: Tensor
     false: FalseMessages | None = None
     remembered: Mapping[str, Tensor] = field(default_factory=dict)
+    iteration: int = 0
+    progress: float = 0.0
+
+    def __post_init__(self) -> None:
+        origin = self.messages.new_zeros(()).expand(self.messages.shape)  # takes no memory
+        object.__setattr__(self, "remembered", {**self.remembered, "origin": origin})
 
 
 def as_vectors(name: str, found: ArrayLike | Tensor) -> Tensor:

@@ -73,4 +73,5 @@ class SparseExchange(GatheredExchange):
         elif self._rule.reads == "gram":
             gram = inner_products(inputs, self._tuning).view(*shape, shape[-1])
             finite = torch.isfinite(gram.diagonal(dim1=-2, dim2=-1))
-        return self._rule.weights(piece.here.seen(finite, self._remembered, gram, layers))
+        when = (inputs.sent.iteration, inputs.sent.progress)
+        return self._rule.weights(piece.here.seen(finite, self._remembered, gram, layers, *when))

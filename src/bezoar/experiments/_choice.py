@@ -122,8 +122,18 @@ def read_choice(kind: str, found: Any, folder: Path | None = None) -> Choice:
                 f"{kind}: expected a table with a name, as in {{name = …}}; found {found!r}"
             )
         options = {key: value for key, value in found.items() if key != "name"}
+        if _parts.KINDS[kind].compose and "before" in options:
+            name = "+".join([*_names("before", options.pop("before")), name])
         return _read(kind, name, options, False, folder)
     return _of_object(kind, found)
+
+
+def _names(field: str, found: Any) -> list[str]:
+    """A list of names, or one name."""
+    names = [found] if isinstance(found, str) else found
+    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+        raise BezoarError(f"{field}: expected a list of names, found {found!r}")
+    return list(names)
 
 
 def recall_choice(kind: str, document: Any, text: str = "") -> Choice:
@@ -171,7 +181,9 @@ def _read(
     folder: Path | None = None,
 ) -> Choice:
     if ".py:" in name and folder is not None:
-        name = str(folder / name)
+        before = _parts.names_before(kind, name)
+        own = folder / name.removeprefix("".join(f"{each}+" for each in before))
+        name = "+".join([*before, str(own)])
     make = _parts.maker(kind, name)
     try:
         return _checked(kind, name, make, options_text(options), as_text, folder)

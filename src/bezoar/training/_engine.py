@@ -150,7 +150,7 @@ class Engine:
         false = false_messages(self.runs, messages.flatten(2), before, k)
         # In Algorithm 1 an agent's last output is its model before the local update.
         remembered = {"previous_output": before, "model_before_step": before}
-        return Sent(messages.flatten(2), false, remembered)
+        return Sent(messages.flatten(2), false, remembered, k, k / self.iterations)
 
     def exchange(self, state: State, sent: Sent, k: int) -> Tensor:
         """Every agent's next model: its rule, applied to what it received."""
