@@ -69,7 +69,7 @@ def test_one_sample_an_agent(workers, attack):
     [
         ("weighted_mean", 10_001),
         ("median", 10_001),
-        ("faba", 10_001),
+        ("faba", 4_001),
         ("ios", 2_001),
         ("clipped_gossip", 2_001),
     ],

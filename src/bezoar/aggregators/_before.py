@@ -124,7 +124,9 @@ class Bucketing(Before):
     @staticmethod
     def combinations(rule: Any, seen: Neighbourhood) -> tuple[Tensor, Neighbourhood]:
         slots, size = seen.mask.shape[-1], seen.size.unsqueeze(-1)
-        drawn = _scrambled(seen.index, seen.index[..., :1], rule.bucket_seed, seen.iteration)
+        # By the inputs' order alone, which is the same wherever the rule is applied.
+        order = seen.ranks(torch.zeros_like(seen.finite, dtype=torch.float64))
+        drawn = _scrambled(order, order[..., :1], rule.bucket_seed, seen.iteration)
         drawn = drawn.masked_fill_(~seen.mask, torch.iinfo(drawn.dtype).max)
         bucket = drawn.argsort(-1).argsort(-1) // rule.bucket
         buckets = (size + rule.bucket - 1) // rule.bucket
