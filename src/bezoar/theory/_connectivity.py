@@ -15,7 +15,7 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from bezoar._arrays import Bools, Floats
 from bezoar._options import choose
-from bezoar.networks import Network, as_network
+from bezoar.networks import Network, check_network
 
 #: The kinds of virtual mixing matrix and what they are.
 KINDS = {
@@ -65,7 +65,7 @@ def connectivity(
     Time and memory grow with the number of edges. The arguments are those of
     :func:`virtual_mixing`; :data:`MATRIX_OF` says which rule has which kind.
     """
-    network = as_network(network)
+    network = check_network(network)
     found = _placed(network, kind, mixing)
     pieces = sparse.csgraph.connected_components(found.matrix, directed=False)[0]
     components = int(pieces) - len(network.poisoned)
@@ -83,6 +83,7 @@ def virtual_mixing(
             the weight of poisoned neighbours moved onto the diagonal.
         mixing: for ``"mixing"``, the matrix ``E``: ``"metropolis"`` or ``"equal"``.
     """
+    network = check_network(network)
     regular = np.asarray(network.regular)
     return _placed(network, kind, mixing).matrix[regular][:, regular]
 
@@ -93,6 +94,7 @@ def perron_vector(network: Network, kind: str = "uniform", mixing: str = "metrop
     Where the regular network is disconnected it is the limit of ``(1/R)1ᵀM^k``. It has a closed
     form, see docs/theory.md. The arguments are those of :func:`virtual_mixing`.
     """
+    network = check_network(network)
     return _placed(network, kind, mixing).perron[0, list(network.regular)]
 
 
@@ -169,7 +171,7 @@ def mixing_gap(network: Network, mixing: str = "metropolis") -> float:
         network: the network; who is poisoned plays no part.
         mixing: the matrix ``E``: ``"metropolis"`` or ``"equal"``.
     """
-    network = as_network(network)
+    network = check_network(network)
     matrix = network.mixing(mixing)
     agents = network.agents
     if agents <= DENSE_AGENTS:

@@ -10,7 +10,7 @@ from math import inf
 
 import numpy as np
 
-from bezoar.networks import Network, as_network
+from bezoar.networks import Network, check_network
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Contamination:
 
 def contamination(network: Network) -> Contamination:
     """The global and the local contamination rate; an agent's own model is one of its inputs."""
-    network = as_network(network)
+    network = check_network(network)
     regular = np.asarray(network.regular)
     rates = network.poisoned_inputs[regular] / (network.degrees[regular] + 1)
     worst = int(rates.argmax())

@@ -16,7 +16,7 @@ from scipy import sparse
 from bezoar._arrays import Floats
 from bezoar._checks import non_negative
 from bezoar._errors import BezoarError
-from bezoar.networks import Network
+from bezoar.networks import Network, check_network
 from bezoar.theory._connectivity import MATRIX_OF, virtual_mixing
 
 #: How many differences between inputs and centres are in memory at a time.
@@ -105,6 +105,7 @@ def measured_contraction(
         rounding: the relative rounding error of ``outputs``; by default eight units in the last
             place of the coarser of the two arrays' types.
     """
+    network = check_network(network)
     sent, made = np.asarray(messages), np.asarray(outputs)
     if sent.shape != made.shape or sent.ndim < 2 or sent.shape[-2] != network.agents:
         raise BezoarError(
