@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from bezoar.experiments._choice import Choice, option_text, read_choice
-from bezoar.experiments._grid import LISTS, expand, read_sweep
+from bezoar.experiments._grid import expand, read_sweep
 from bezoar.experiments._identity import versions
 from bezoar.experiments._plan import Failure, Plan, make_plan
 from bezoar.experiments._provenance import machine, provenance
@@ -26,6 +26,7 @@ from bezoar.experiments._select import (
 from bezoar.experiments._spec import (
     CHOICES,
     FORMAL,
+    LISTS,
     RunSpec,
     read_poisoned,
     read_toml,

@@ -8,14 +8,10 @@ from typing import Any
 
 from bezoar._errors import BezoarError
 from bezoar._options import nearest_first
-from bezoar.experiments._spec import CHOICES, RunSpec, read_toml
+from bezoar.experiments._spec import CHOICES, LISTS, RunSpec, read_toml
 
 #: The field with the blocks of what should vary together.
 GROUP = "group"
-
-#: Fields and options whose value is a list by nature, and how many lists that is inside each
-#: other. A list with one list more inside is swept.
-LISTS = {"poisoned": 1, "metrics": 1, "listening": 1, "head": 1, "edges": 2}
 
 #: The largest number of combinations a document may have.
 MOST = 100_000

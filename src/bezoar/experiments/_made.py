@@ -63,12 +63,9 @@ def dataset_of(spec: RunSpec) -> Dataset:
 
 
 def partition_of(spec: RunSpec, agents: int, dataset: Dataset | None = None) -> Partition:
-    """Which agent holds which samples in a run of a spec.
+    """Which of so many agents holds which samples in a run of a spec.
 
-    Args:
-        spec: what is run.
-        agents: how many agents there are.
-        dataset: its data, if it is at hand; the file it was read from may have changed since.
+    If its data is at hand it is given: the file it was read from may have changed since.
     """
     choice = spec.partition
     return _partition(dataset or dataset_of(spec), choice, _maker(choice), agents, spec.seed)

@@ -6,8 +6,8 @@ from typing import Any
 from bezoar._options import default_options, options_model, summary_of
 from bezoar._parts import Maker, parts_of
 from bezoar.experiments._choice import option_text
-from bezoar.experiments._grid import GROUP, LISTS
-from bezoar.experiments._spec import CHOICES, RunSpec
+from bezoar.experiments._grid import GROUP
+from bezoar.experiments._spec import CHOICES, LISTS, RunSpec
 
 Schema = dict[str, Any]
 

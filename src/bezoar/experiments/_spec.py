@@ -18,7 +18,7 @@ from pydantic import (
 
 from bezoar import __version__
 from bezoar._errors import BezoarError
-from bezoar._options import AtLeastOne, Count, explain, plain_number
+from bezoar._options import AtLeastOne, Count, choose, explain, plain_number
 from bezoar._parts import KINDS
 from bezoar.experiments._choice import Choice, read_choice, recall_choice
 from bezoar.store import StoredRun, UnknownFormatError
@@ -28,6 +28,10 @@ FORMAT: Literal[1] = 1
 
 #: Fields that are a name with options.
 CHOICES = tuple(KINDS)
+
+#: Fields and options whose value is a list by nature, and how many lists that is inside each
+#: other. In a sweep, a list with one list more inside is swept.
+LISTS = {"poisoned": 1, "metrics": 1, "listening": 1, "head": 1, "edges": 2}
 
 #: The name of the model that is not a network.
 SOFTMAX = "softmax"
@@ -167,7 +171,6 @@ class RunSpec(BaseModel):
     @classmethod
     def _known_placement(cls, found: Any, info: ValidationInfo) -> Any:
         if found is not None and not (info.context or {}).get("recalled"):
-            from bezoar._options import choose
             from bezoar.networks import PLACEMENTS
 
             choose("placement", found, PLACEMENTS)
@@ -179,7 +182,6 @@ class RunSpec(BaseModel):
         """Each once, in the order in which they are always told."""
         if found is None or (info.context or {}).get("recalled"):
             return found
-        from bezoar._options import choose
         from bezoar.training import METRICS
 
         for name in found:
@@ -218,11 +220,7 @@ class RunSpec(BaseModel):
             return cls.model_validate(plain, context={"folder": folder})
         except ValidationError as error:
             told = explain(error, plain, cls.model_fields, "field")
-            wrong = {str(item["loc"][0]) for item in error.errors()} - {
-                "poisoned",
-                "metrics",
-                "listening",
-            }
+            wrong = {str(item["loc"][0]) for item in error.errors()} - set(LISTS)
             several = any(isinstance(plain.get(field), list) for field in wrong)
             hint = "; several values are for sweeps" if several else ""
             raise BezoarError(told + hint) from None
@@ -232,10 +230,7 @@ class RunSpec(BaseModel):
         """A spec that was once read, from its JSON document.
 
         Names are not looked up again: a finished run can be shown where its rule is not known.
-
-        Args:
-            document: what :meth:`document` gave.
-            texts: what :meth:`texts` gave.
+        The arguments are what :meth:`document` and :meth:`texts` gave.
         """
         try:
             return cls.model_validate(document, context={"recalled": True, "texts": texts or {}})

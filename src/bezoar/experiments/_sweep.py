@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -57,14 +57,8 @@ def threads(workers: int | None = None) -> "Iterator[Executor]":
 
     with Workers(workers) as pool:
 
-        def execute(
-            runs: "Sequence[Prepared]",
-            progress: "Report | None" = None,
-            start: "Checkpoint | None" = None,
-            keep: "Callable[[Checkpoint], Any] | None" = None,
-            trained: "Tensors | None" = None,
-        ) -> "list[History]":
-            return train(runs, pool, progress, start, keep, trained)
+        def execute(runs: "Sequence[Prepared]", *told: Any, **more: Any) -> "list[History]":
+            return train(runs, pool, *told, **more)
 
         yield execute
 
@@ -150,7 +144,7 @@ def sweep(
     watch.planned(plan)
     failed: dict[str, str] = {}
     if plan.groups:
-        with threads() if executor is None else _given(executor) as execute:
+        with threads() if executor is None else nullcontext(executor) as execute:
             work = _Work(store, execute, watch, checkpoint_seconds)
             work.do(plan)
             failed = work.failed
@@ -163,11 +157,6 @@ def sweep(
         else:
             runs.append(Failure(spec, failed[key]) if key in failed else store.load(key))
     return Swept(runs, plan)
-
-
-@contextmanager
-def _given(executor: Executor) -> Iterator[Executor]:
-    yield executor
 
 
 class _Work:
@@ -294,11 +283,9 @@ class _Work:
             others = [other for other in group.keys if other != key]
             spec = run.spec
             finished = Finished(spec.document(), spec.texts(), versions(), run.network, history)
+            notes = {"data_note": run.dataset.note, "network_note": run.network.note}
             told_of_run = told | {"trained_with": others, **history.details}
-            if run.dataset.note:
-                told_of_run["data_note"] = run.dataset.note
-            if run.network.note:
-                told_of_run["network_note"] = run.network.note
+            told_of_run |= {name: note for name, note in notes.items() if note}
             self._store.save(key, finished, told_of_run, spec.keep_models)
             if not self._is_done(key):  # or it would be computed for ever
                 raise StoreError(f"store: {self._store.path} does not give back what was written")
