@@ -22,12 +22,8 @@ def candidates(
 
     No agent knows which of its inputs are poisoned, nor how many. So a rule that needs an estimate
     is tried with numbers that agents may assume: one; what an agent has on average, rounded up; and
-    all poisoned agents. Each agent assumes less where its rule cannot bear so many.
-
-    Args:
-        network: who is linked to whom.
-        poisoned: how many agents may be poisoned.
-        rules: names of rules, perhaps with options; by default every rule that has a name.
+    all agents that may be ``poisoned``, at the most. Each agent assumes less where its rule cannot
+    bear so many. By default every rule that has a name is a candidate.
 
     Returns:
         The candidates by how they are typed, and for each impossible rule the reason.
@@ -47,6 +43,11 @@ def candidates(
                 continue
             found.setdefault(_effect(rule, choice, network), choice)
     return {str(choice): choice for choice in found.values()}, impossible
+
+
+def named(rule: Choice) -> dict[str, Any]:
+    """A rule and its options, as JSON holds them."""
+    return {"aggregator": rule.name, "options": dict(rule.options)}
 
 
 def _variants(choice: Choice, assumed: Sequence[int]) -> list[Choice]:

@@ -5,9 +5,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bezoar._arrays import Floats
 from bezoar._numbers import count, listed, with_spread
+from bezoar.advice._candidates import named
 from bezoar.experiments import Choice, Failure, RunSpec
 from bezoar.networks import Network
 from bezoar.report import (
@@ -45,9 +46,9 @@ class Standing:
         """The rule as it was asked for."""
         return self.curve.name
 
-    def values(self, metric: str) -> NDArray[np.float64]:
+    def values(self, metric: str) -> Floats:
         """``[seeds]`` a metric at the end; NaN if some model is not finite there."""
-        ends: NDArray[np.float64] = self.curve.values(metric)[:, -1]
+        ends: Floats = self.curve.values(metric)[:, -1]
         return np.full_like(ends, np.nan) if self.curve.diverged else ends
 
     def mean(self, metric: str) -> float:
@@ -259,7 +260,7 @@ class Comparison:
             "baseline": self._entry(self.baseline),
             "ranking": [self._entry(one) for one in self.ranking],
             "impossible": [
-                _named(failure.spec.aggregator) | {"reason": failure.reason}
+                named(failure.spec.aggregator) | {"reason": failure.reason}
                 for failure in self.impossible
             ],
             "leaders": [one.name for one in self.leaders],
@@ -272,8 +273,4 @@ class Comparison:
             means["agents"] = np.mean(accuracy, axis=0).tolist()
         seeds = {metric: one.values(metric).tolist() for metric in one.curve.metrics}
         more = {"gap": self._gap(one), "seeds": seeds, "diverged": one.curve.diverged}
-        return _named(one.aggregator) | means | more
-
-
-def _named(rule: Choice) -> dict[str, Any]:
-    return {"aggregator": rule.name, "options": dict(rule.options)}
+        return named(one.aggregator) | means | more

@@ -5,12 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bezoar._arrays import Floats
+from bezoar.advice._candidates import named
 from bezoar.advice._scenarios import Scenario
 from bezoar.experiments import Choice
-
-Floats = NDArray[np.float64]
 
 #: Worst regrets this close to the least are ties, and the mean regret decides: pilots of other
 #: seeds differ by about as much.
@@ -46,15 +45,7 @@ class RankedRule:
 
     def document(self) -> dict[str, Any]:
         """As JSON holds it."""
-        return {
-            "aggregator": self.aggregator.name,
-            "options": dict(self.aggregator.options),
-            "regret_mean": self.regret_mean,
-            "regret_worst": self.regret_worst,
-            "accuracy_mean": self.accuracy_mean,
-            "accuracy_worst": self.accuracy_worst,
-            "scenarios": self.scenarios,
-        }
+        return named(self.aggregator) | {k: v for k, v in vars(self).items() if k != "aggregator"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,12 +103,8 @@ class PilotResults:
 
         Rules that were dropped come after those that were not.
         """
-        left = [
-            self._ranked(choice, regret, accuracy)
-            for choice, regret, accuracy in zip(
-                self.rules.values(), self.regret, self.accuracy, strict=True
-            )
-        ]
+        found = zip(self.rules.values(), self.regret, self.accuracy, strict=True)
+        left = [self._ranked(*rule) for rule in found]
         ranked = []
         while left:
             most = max(rule.scenarios for rule in left)

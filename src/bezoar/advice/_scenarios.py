@@ -40,12 +40,12 @@ class Scenario:
 
     def fields(self) -> dict[str, Any]:
         """The fields of a spec that it decides."""
-        return {
-            "network": self.network,
-            "partition": self.partition,
-            "attack": self.attack,
-            "seed": self.seed,
-        }
+        return {name: value for name, value in vars(self).items() if name != "placement"}
+
+    def document(self) -> dict[str, Any]:
+        """As JSON holds it; of the network, who is poisoned."""
+        told = {name: value for name, value in vars(self).items() if name != "network"}
+        return {"poisoned": list(self.network.poisoned), **told}
 
     def __str__(self) -> str:
         many = len(self.network.poisoned)
@@ -63,17 +63,10 @@ def rounds(
 ) -> Iterator[list[list[Scenario]]]:
     """Scenarios to try one round after the other, for as long as there is time.
 
-    Every round has all partitions. Numbers and places of poisoned agents change from round to
-    round.
-
-    Args:
-        network: who is linked to whom; who is poisoned in it plays no part.
-        poisoned: how many agents may be poisoned, each number at least one.
-        partitions: how the samples may be divided.
-        attacks: what poisoned agents may do.
-        seed: every random choice follows from it.
-        few_at_first: whether the first round, in which all rules are tried, has one placement and
-            one attack only. Other rounds have two placements and all attacks.
+    Every round has all partitions, two placements and all attacks. If there are to be
+    ``few_at_first``, the first round, in which all rules are tried, has one placement and one
+    attack. Numbers and places of poisoned agents change from round to round; who is poisoned in the
+    network plays no part. Every random choice follows from the seed.
 
     Yields:
         For each partition, the scenarios that share their data and can be trained together.

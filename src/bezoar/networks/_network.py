@@ -175,10 +175,15 @@ class Network:
         return nx.freeze(graph)
 
     @cached_property
+    def regular_pieces(self) -> int:
+        """Into how many pieces the network of the regular agents falls."""
+        regular = np.asarray(self.regular)
+        return _components(self.adjacency[regular][:, regular])[0]
+
+    @property
     def regular_is_connected(self) -> bool:
         """Whether the regular agents are connected among themselves."""
-        regular = np.asarray(self.regular)
-        return _components(self.adjacency[regular][:, regular])[0] == 1
+        return self.regular_pieces == 1
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Network) and self.fingerprint == other.fingerprint

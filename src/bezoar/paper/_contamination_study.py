@@ -76,16 +76,8 @@ def contamination_study(
 ) -> ContaminationStudy:
     """The weighted mean's learning error follows ``δ²``, the robust rules' follows ``δ_max``.
 
-    Networks are :func:`block_network`, and the costs those of the proof of Theorem 3, with two
-    labels: ``s[x]_t + ½‖x‖²`` on ``R²``, ``s = 1/√2``. In the first instance regular agents have
-    label 1 and poisoned ones label 2, so ``ξ = 0`` and ``A = 1``. In the second every ``h``-th
-    regular agent has label 2 and everyone else label 1, so ``ξ = 1 − 1/h`` and ``A = 1/h``. In
-    both, a regular agent hears ``h`` agents with label 1 and one with label 2. A rule that
-    follows majorities sends all regular agents to the minimum of label 1 in both, which is right
-    in the first and gives the error ``1/h² = (δ_max/(1−δ_max))²`` in the second. The weighted
-    mean brings the average to the minimum of all agents' costs, and its error is ``δ²`` in the
-    first instance and ``δ²/h²`` in the second, wherever the poisoned agents sit. Both hold up to
-    terms of the order of the step size.
+    Networks are :func:`block_network`, and there are two instances with the costs of the proof of
+    Theorem 3. What they are, and which errors follow, is in docs/theory.md.
 
     Args:
         rules: the rules to compare.

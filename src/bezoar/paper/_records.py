@@ -14,7 +14,7 @@ from bezoar.paper._claims import JUDGED
 from bezoar.paper._comparisons import Figure
 from bezoar.paper._recipes import Scale, Variant, Whose
 from bezoar.paper._trained import variant_name
-from bezoar.report import THRESHOLDS, Page
+from bezoar.report import THRESHOLDS, Page, Table
 
 
 def write_record(path: Path, results: Path, figures: Iterable[Figure]) -> Path:
@@ -57,9 +57,8 @@ def _claims(pages: Sequence[Page]) -> list[str]:
             row = (page.name, how, claim.verdict, claim.measured)
             found.setdefault(f"{text}.", []).append(row)
     rows = [(text, *row) for text, several in found.items() for row in several]
-    lines = [("claim", "results", "judged", "verdict", "measured"), ("---",) * 5, *rows]
-    cells = ([cell.replace("|", "\\|") for cell in line] for line in lines)
-    return ["\n".join(f"| {' | '.join(line)} |" for line in cells), THRESHOLDS] if rows else []
+    table = Table.of("", ("claim", "results", "judged", "verdict", "measured"), rows)
+    return [table.markdown().rstrip(), THRESHOLDS] if rows else []
 
 
 def _page(page: Page, path: Path, results: Path) -> list[str]:

@@ -7,8 +7,9 @@ from math import isfinite, nan
 import numpy as np
 from scipy.stats import t as student
 
+from bezoar._arrays import Floats
 from bezoar.experiments import StoredRun, spec_of
-from bezoar.report._page import Curve, Floats, Panel, Table
+from bezoar.report._page import Curve, Panel, Table
 from bezoar.report._style import BASELINE, Look, is_baseline, legend
 from bezoar.report._tables import end_text
 from bezoar.training import METRICS
@@ -162,7 +163,8 @@ def ranked_table(panels: Sequence[Panel], metric: str) -> Table:
     better = METRICS[metric].more_is_better
     sign = 0 if better is None else -1 if better else 1
     looks = legend(panels)
-    curves = {name: [_curve(panel, name) for panel in panels] for name in looks}
+    by_name = [{curve.name: curve for curve in panel.curves} for panel in panels]
+    curves = {name: [found.get(name) for found in by_name] for name in looks}
     values = {name: [sign * _last(c, metric) for c in several] for name, several in curves.items()}
 
     def order(name: str) -> tuple[bool, int, float]:
@@ -192,10 +194,6 @@ def ranked_table(panels: Sequence[Panel], metric: str) -> Table:
 
 def _with_name(look: Look) -> str:
     return look.label if is_baseline(look.name) else f"{look.label}\n{look.name}"
-
-
-def _curve(panel: Panel, name: str) -> Curve | None:
-    return next((curve for curve in panel.curves if curve.name == name), None)
 
 
 def _last(curve: Curve | None, metric: str) -> float:

@@ -67,9 +67,7 @@ def connectivity(
     """
     network = check_network(network)
     found = _placed(network, kind, mixing)
-    pieces = sparse.csgraph.connected_components(found.matrix, directed=False)[0]
-    components = int(pieces) - len(network.poisoned)
-    return Connectivity(kind, float(found.lam[0]), float(found.beta[0]), components)
+    return Connectivity(kind, float(found.lam[0]), float(found.beta[0]), network.regular_pieces)
 
 
 def virtual_mixing(
