@@ -6,23 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from bezoar import report
 from bezoar._arrays import Floats
 from bezoar._numbers import count, listed, with_spread
 from bezoar.advice._candidates import named
 from bezoar.experiments import Choice, Failure, RunSpec
 from bezoar.networks import Network
-from bezoar.report import (
-    Curve,
-    Page,
-    Panel,
-    Table,
-    agents_table,
-    data_note,
-    describe,
-    is_ahead,
-    network_note,
-    shown_first,
-)
 from bezoar.training import METRICS, Metric
 
 #: How many of the weakest agents are shown.
@@ -39,7 +28,7 @@ class Standing:
     """
 
     aggregator: Choice
-    curve: Curve
+    curve: report.Curve
 
     @property
     def name(self) -> str:
@@ -116,7 +105,8 @@ class Comparison:
         if np.isnan(theirs).any():
             return not np.isnan(one.values(metric.name)).any()
         leads = one.values(metric.name) - theirs
-        return is_ahead(leads if metric.more_is_better else -leads, self._resolution(one, metric))
+        signed = leads if metric.more_is_better else -leads
+        return report.is_ahead(signed, self._resolution(one, metric))
 
     def _resolution(self, one: Standing, metric: Metric) -> float:
         if not metric.name.startswith("accuracy"):
@@ -175,20 +165,20 @@ class Comparison:
         )
 
     @property
-    def panel(self) -> Panel:
+    def panel(self) -> report.Panel:
         """The curves of all rules and the baseline."""
         curves = (*(one.curve for one in self.ranking), self.baseline.curve)
-        return Panel(f"{self.network.name}, {self.spec.partition}", curves, self.network)
+        return report.Panel(f"{self.network.name}, {self.spec.partition}", curves, self.network)
 
     @property
     def note(self) -> str:
         """What a reader must know about the data and the network, in sentences."""
-        about_data = data_note(self.spec.dataset, self.data_note)
+        about_data = report.data_note(self.spec.dataset, self.data_note)
         return " ".join(
-            filter(None, (about_data, network_note(self.spec.network, self.network.note)))
+            filter(None, (about_data, report.network_note(self.spec.network, self.network.note)))
         )
 
-    def page(self) -> Page:
+    def page(self) -> report.Page:
         """The ranking as a table, what was trained, and what could not be."""
         spec, seeds = self.spec, listed(self.seeds)
         trained = (
@@ -204,17 +194,17 @@ class Comparison:
         tables = [self._table(), *self._weakest()]
         if self.impossible:
             rows = [(str(failure.spec.aggregator), failure.reason) for failure in self.impossible]
-            tables.append(Table.of("Impossible here", ("rule", "why"), rows))
-        return Page(
+            tables.append(report.Table.of("Impossible here", ("rule", "why"), rows))
+        return report.Page(
             name="compare",
-            title=f"{spec.network}: {describe(self.network)}"
+            title=f"{spec.network}: {report.describe(self.network)}"
             + (f" with seed {self.seeds[0]}, others with other seeds" if self.moves else ""),
             caption="\n".join(filter(None, sentences)),
             tables=tuple(tables),
         )
 
-    def _table(self) -> Table:
-        told = shown_first(self.baseline.curve.runs)
+    def _table(self) -> report.Table:
+        told = report.shown_first(self.baseline.curve.runs)
         metrics = list(dict.fromkeys([self.metric.name, *told]))
         rows = []
         for one in (self.baseline, *self.ranking):
@@ -223,9 +213,9 @@ class Comparison:
             rows.append((one.name, *ends, gap, f"{one.mean('poison_share'):.3f}"))
         heads = [METRICS[metric].column or metric for metric in metrics]
         title = f"Ranked by {self.metric.title}"
-        return Table.of(title, ("rule", *heads, "gap", "poison"), rows)
+        return report.Table.of(title, ("rule", *heads, "gap", "poison"), rows)
 
-    def _weakest(self) -> list[Table]:
+    def _weakest(self) -> list[report.Table]:
         """The weakest agents under the first rule, and whom they listened to."""
         first, network = self.ranking[0], self.network
         run = first.curve.runs[0]
@@ -234,7 +224,7 @@ class Comparison:
         regular = sorted(network.regular, key=lambda agent: run.agents["accuracy"][-1, agent])
         shown = regular[:WEAKEST]
         title = f"The weakest agents with {first.name}, seed {self.seeds[0]}"
-        return [agents_table(run, network, shown, title)]
+        return [report.agents_table(run, network, shown, title)]
 
     def _cell(self, one: Standing, metric: str) -> str:
         """A metric at the end: the mean over the seeds, and how far they spread."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from bezoar.cli._progress import plan_text, sweep_progress
+from bezoar.cli._progress import Bars, plan_text
 from bezoar.cli._screen import (
     console,
     count,
@@ -18,6 +18,7 @@ from bezoar.cli._screen import (
     print_meanings,
     print_path,
     print_table,
+    training_bars,
 )
 from bezoar.experiments import (
     Failure,
@@ -66,8 +67,8 @@ def run_sweep(path: Path, where: Path, workers: int | None, dry_run: bool, json:
 def sweep_shown(specs: Sequence[RunSpec], store: Store, workers: int | None) -> Swept:
     """Sweep with progress on the error stream; if it is stopped, say how to continue."""
     try:
-        with sweep_progress(workers) as watch, threads(workers) as executor:
-            return sweep(specs, store, executor, watch)
+        with training_bars() as bars, threads(workers) as executor:
+            return sweep(specs, store, executor, Bars(bars, workers))
     except StoreError as error:
         raise StoreError(f"{error}; {GOES_ON}") from error
     except KeyboardInterrupt:
