@@ -83,7 +83,9 @@ def compare(
         able = ", ".join(name for name, one in METRICS.items() if one.more_is_better is not None)
         raise BezoarError(f"metric: neither more nor less of {metric} is better; allowed: {able}")
     common = _common(network, metric, fields)
-    numbers = _seeds(seeds)
+    numbers = tuple(range(seeds) if isinstance(seeds, int) else dict.fromkeys(seeds))
+    if not numbers:
+        raise BezoarError(f"seeds: expected at least one, found {seeds!r}")
 
     def specs_of(rule: Any, **more: Any) -> list[RunSpec]:
         given = {**common, "aggregator": rule, **more}
@@ -92,7 +94,8 @@ def compare(
     baseline = specs_of("weighted_mean", poisoned=())
     prepare(baseline[0])  # what is wrong with the baseline is wrong with every rule
     poisoned, *others = (prepare(spec) for spec in specs_of("weighted_mean"))
-    assumed = _estimate(estimate, len(poisoned.network.poisoned))
+    told = str(len(poisoned.network.poisoned) if estimate is None else estimate)
+    assumed = f"up_to_{told}" if told.isdecimal() else told
     entries = [Entry(BASELINE, baseline[0].aggregator, baseline)]
     impossible = []
     for rule in _rules(rules):
@@ -150,13 +153,6 @@ def _common(network: Any, metric: str, fields: dict[str, Any]) -> dict[str, Any]
     return {"iterations": iterations, "every": every, **of_agents, **given, "metrics": metrics}
 
 
-def _seeds(found: int | Iterable[int]) -> tuple[int, ...]:
-    seeds = tuple(range(found) if isinstance(found, int) else dict.fromkeys(found))
-    if not seeds:
-        raise BezoarError(f"seeds: expected at least one, found {found!r}")
-    return seeds
-
-
 def _rules(found: str | Iterable[Any]) -> list[Choice]:
     """The rules to compare, each once; no communication is always among them."""
     names: list[Any] = []
@@ -171,12 +167,6 @@ def _rules(found: str | Iterable[Any]) -> list[Choice]:
             names += item.split(",") if isinstance(item, str) and ":" not in item else [item]
     read = [read_choice("aggregator", name) for name in [*names, "local"]]
     return list(dict.fromkeys(read))
-
-
-def _estimate(found: str | int | None, poisoned: int) -> str:
-    """The option of rules that says how many inputs are taken for poisoned."""
-    number = poisoned if found is None else found
-    return f"up_to_{number}" if str(number).isdecimal() else str(number)
 
 
 def _assuming(rule: Choice, estimate: str) -> Any:

@@ -105,14 +105,9 @@ class Comparison:
         if np.isnan(theirs).any():
             return not np.isnan(one.values(metric.name)).any()
         leads = one.values(metric.name) - theirs
-        signed = leads if metric.more_is_better else -leads
-        return report.is_ahead(signed, self._resolution(one, metric))
-
-    def _resolution(self, one: Standing, metric: Metric) -> float:
-        if not metric.name.startswith("accuracy"):
-            return 0.0
-        accuracy = one.mean(metric.name)
-        return float(2 * np.sqrt(accuracy * (1 - accuracy) / self.tests))
+        accuracy = one.mean(metric.name) if metric.name.startswith("accuracy") else 0.0
+        resolution = float(2 * np.sqrt(accuracy * (1 - accuracy) / self.tests))
+        return report.is_ahead(leads if metric.more_is_better else -leads, resolution)
 
     @property
     def answer(self) -> str:

@@ -15,6 +15,8 @@ PACKAGES = ("torch", "numpy", "scipy", "networkx", "matplotlib", "pydantic", "ty
 
 def doctor(json: bool) -> None:
     """Print versions, threads, speed and data of this machine and installation."""
+    mnist, where = data.mnist(), resources.files("bezoar.data") / "mnist"
+    images = f"{len(mnist.train):,} and {len(mnist.test):,} images, checked, in {where}"
     report = {
         "bezoar": __version__,
         "python": platform.python_version(),
@@ -23,7 +25,7 @@ def doctor(json: bool) -> None:
         "workers": f"{available_cores()} threads, torch at one thread in each",
         "devices": _devices(),
         "matrix products": f"{product_speed() / 1e9:.0f} GF/s in float32, all workers together",
-        "mnist": _mnist(),
+        "mnist": images,
         **{name: metadata.version(name) for name in PACKAGES},
     }
     if json:
@@ -40,9 +42,3 @@ def _devices() -> str:
     if torch.backends.mps.is_available():
         devices.append("mps")
     return ", ".join(devices)
-
-
-def _mnist() -> str:
-    where = resources.files("bezoar.data") / "mnist"
-    dataset = data.mnist()
-    return f"{len(dataset.train):,} and {len(dataset.test):,} images, checked, in {where}"

@@ -41,7 +41,10 @@ def expand(fields: Mapping[str, Any], folder: Path | None = None) -> list[RunSpe
     if GROUP not in fields:
         return list(dict.fromkeys(_product(common, folder)))
     specs: dict[RunSpec, None] = {}
-    for number, block in enumerate(_blocks(fields[GROUP]), start=1):
+    blocks = fields[GROUP]
+    if not _is_several(blocks) or not blocks or not all(isinstance(b, Mapping) for b in blocks):
+        raise BezoarError(f"group: expected blocks of fields, as in [[group]]; found {blocks!r}")
+    for number, block in enumerate(blocks, start=1):
         try:
             specs |= dict.fromkeys(_product(common | dict(block), folder))
         except BezoarError as error:
@@ -79,12 +82,6 @@ def as_specs(found: Any) -> list[RunSpec]:
     return specs
 
 
-def _blocks(found: Any) -> list[Mapping[str, Any]]:
-    if not _is_several(found) or not found or not all(isinstance(b, Mapping) for b in found):
-        raise BezoarError(f"group: expected blocks of fields, as in [[group]]; found {found!r}")
-    return list(found)
-
-
 def _product(fields: Mapping[str, Any], folder: Path | None) -> Iterator[RunSpec]:
     """The spec of every combination of the fields' values."""
     allowed = [*RunSpec.model_fields, GROUP]
@@ -92,21 +89,17 @@ def _product(fields: Mapping[str, Any], folder: Path | None) -> Iterator[RunSpec
         if field not in RunSpec.model_fields:
             names = ", ".join(nearest_first(field, allowed))
             raise BezoarError(f"no field {field!r}; allowed: {names}")
-    axes = [_values(field, value) for field, value in fields.items()]
+    axes = []
+    for field, value in fields.items():
+        items = _items(field, value)
+        is_choice = field in CHOICES
+        axes.append([c for one in items for c in _choices(field, one)] if is_choice else items)
     count = prod(map(len, axes))
     if count > MOST:
         raise BezoarError(f"sweep: {count:,} combinations found; allowed: at most {MOST:,}")
     return (
         RunSpec.read(dict(zip(fields, values, strict=True)), folder) for values in product(*axes)
     )
-
-
-def _values(field: str, value: Any) -> list[Any]:
-    """The values of a field, one or several."""
-    items = _items(field, value)
-    if field not in CHOICES:
-        return items
-    return [choice for item in items for choice in _choices(field, item)]
 
 
 def _choices(field: str, item: Any) -> list[Any]:

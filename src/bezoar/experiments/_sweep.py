@@ -148,7 +148,11 @@ def sweep(
             work = _Work(store, execute, watch, checkpoint_seconds)
             work.do(plan)
             failed = work.failed
-    _clear_up(store)
+    # Remove what sweeps left that died after the last of a group's runs was saved.
+    for group in store.begun_groups():
+        if all(store.is_finished(key) for key in group.keys):
+            with suppress(OSError):  # as in a store that can only be read
+                group.remove()
     refused = iter(plan.refused)
     runs: list[StoredRun | Failure] = []
     for spec, key in zip(wanted, plan.keys, strict=True):
@@ -361,11 +365,3 @@ class _Keeper:
                 checkpoint.save(self._group.checkpoint_file)
             self._last = time.monotonic()
             self._pause = max(self._seconds, WORTH * (self._last - before))
-
-
-def _clear_up(store: Store) -> None:
-    """Remove what sweeps left that died after the last of a group's runs was saved."""
-    for group in store.begun_groups():
-        if all(store.is_finished(key) for key in group.keys):
-            with suppress(OSError):  # as in a store that can only be read
-                group.remove()

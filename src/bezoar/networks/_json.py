@@ -36,7 +36,10 @@ def read_json(content: bytes) -> nx.Graph:
     if "edges" in document:
         _check_keys(document, ("edges", MARK))
         links = [_ends(link) for link in _list("edges", document["edges"])]
-        return _with_marks(_between(links), document.get(MARK, []))
+        ends: dict[str, dict[str, Any]] = {
+            str(end): {} for one, other, *_ in links for end in (one, other)
+        }
+        return _with_marks(graph_of(ends, links), document.get(MARK, []))
     others = {key: value for key, value in document.items() if key != MARK}
     if not others or not all(isinstance(value, list) for value in others.values()):
         raise BezoarError(f"{_FORMS}; found the keys {', '.join(document) or 'none'}")
@@ -104,11 +107,6 @@ def _adjacency(found: Any, poisoned: Any) -> nx.Graph:
             is_name = next(iter(found)) != 0
             links.append((agent, str(neighbour) if is_name else neighbour, {}, True))
     return _with_marks(graph_of(nodes, links), poisoned)
-
-
-def _between(links: Iterable[Link]) -> nx.Graph:
-    found = list(links)
-    return graph_of({str(end): {} for one, other, *_ in found for end in (one, other)}, found)
 
 
 def _ends(link: Any) -> Link:

@@ -37,18 +37,10 @@ def place(network: Network, poisoned: int, placement: str = "last", seed: int = 
     return network.with_poisoned(agents, note)
 
 
-def _last(network: Network, count: int, seed: int) -> list[int]:
-    return list(range(network.agents - count, network.agents))
-
-
 def _random(network: Network, count: int, seed: int) -> list[int]:
     rng = generator(seed, Purpose.PLACEMENT)
     found: list[int] = rng.permutation(network.agents)[:count].tolist()
     return found
-
-
-def _degree(network: Network, count: int, seed: int) -> list[int]:
-    return _highest(network.degrees, count)
 
 
 def _betweenness(network: Network, count: int, seed: int) -> list[int]:
@@ -83,9 +75,9 @@ def _highest(values: Ints | np.ndarray, count: int) -> list[int]:
 
 #: The ways to place poisoned agents: from a network, a number and a seed to agents, and a note.
 PLACEMENTS: dict[str, Callable[[Network, int, int], list[int] | tuple[list[int], str]]] = {
-    "last": _last,
+    "last": lambda network, count, seed: list(range(network.agents - count, network.agents)),
     "random": _random,
-    "degree": _degree,
+    "degree": lambda network, count, seed: _highest(network.degrees, count),
     "betweenness": _betweenness,
     "worst": _worst,
     "cut": cut_placement,

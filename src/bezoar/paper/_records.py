@@ -27,7 +27,10 @@ def write_record(path: Path, results: Path, figures: Iterable[Figure]) -> Path:
     store = Store(results / "store")
     blocks = [f"# {path.stem}"]
     for figure in figures:
-        pages = list(_variants(figure, results, store))
+        variants = (Variant(*both) for both in product(get_args(Scale), get_args(Whose)))
+        names = dict.fromkeys(variant_name(figure, variant) for variant in variants)
+        there = (results / name for name in names if (results / name).is_dir())
+        pages = [Page.load(folder, store.load) for folder in there]
         blocks += [f"## {figure.title}", *_claims(pages)]
         for page in pages:
             blocks += _page(page, path, results)
@@ -38,14 +41,6 @@ def check_record(path: Path) -> None:
     """Refuse, before anything is computed, a page that is not called Markdown."""
     if path.suffix != ".md":
         raise BezoarError(f"markdown: expected a name that ends in .md, found {str(path)!r}")
-
-
-def _variants(figure: Figure, results: Path, store: Store) -> Iterator[Page]:
-    """The pages of a figure, one for each variant that there is."""
-    variants = (Variant(*both) for both in product(get_args(Scale), get_args(Whose)))
-    for name in dict.fromkeys(variant_name(figure, variant) for variant in variants):
-        if (results / name).is_dir():
-            yield Page.load(results / name, store.load)
 
 
 def _claims(pages: Sequence[Page]) -> list[str]:

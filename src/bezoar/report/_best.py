@@ -173,10 +173,10 @@ def ranked_table(panels: Sequence[Panel], metric: str) -> Table:
         return is_baseline(name), len(panels) - len(known), float(np.mean(known or [0.0]))
 
     names = sorted(looks, key=order)
-    rows = [
-        (_with_name(looks[name]), *(end_text(c, (metric,)) if c else "–" for c in curves[name]))
-        for name in names
-    ]
+    rows = []
+    for name in names:
+        look, ends = looks[name], (end_text(c, (metric,)) if c else "–" for c in curves[name])
+        rows.append((look.label if is_baseline(name) else f"{look.label}\n{look.name}", *ends))
     marked = set()
     for place in range(len(panels)):
         rivals = {row: values[name][place] for row, name in enumerate(names)}
@@ -190,10 +190,6 @@ def ranked_table(panels: Sequence[Panel], metric: str) -> Table:
         marked = {(column - 1, row + 1) for row, column in marked}
     title = f"At the end: {METRICS[metric].axis}" + (", the best of each marked" if marked else "")
     return Table.of(title, columns, rows, marked=marked)
-
-
-def _with_name(look: Look) -> str:
-    return look.label if is_baseline(look.name) else f"{look.label}\n{look.name}"
 
 
 def _last(curve: Curve | None, metric: str) -> float:

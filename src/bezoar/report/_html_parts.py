@@ -157,7 +157,9 @@ def chart_data(
     return {
         "rules": {
             look.name: {"place": place, "label": look.label}
-            | {"marker": look.marker, "dash": DASHES[look.line], "typed": _typed(look)}
+            | {"marker": look.marker, "dash": DASHES[look.line]}
+            # The name for the command line, where the label is another one.
+            | {"typed": "" if look.name == look.label or is_baseline(look.name) else look.name}
             for place, look in enumerate(looks.values())
         },
         "metrics": {
@@ -168,11 +170,6 @@ def chart_data(
         "curves": [_curve(curve, looks[curve.name].name, points) for curve in curves],
         "sections": drawn,
     }
-
-
-def _typed(look: Look) -> str:
-    """A rule's name for the command line, where its label is another one."""
-    return "" if look.name == look.label or is_baseline(look.name) else look.name
 
 
 def _curve(curve: Curve, name: str, points: int) -> dict[str, Any]:

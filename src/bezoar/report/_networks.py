@@ -135,7 +135,8 @@ def _names(
     are left, top, right and bottom. Beside a dot, a name is where it covers least of dots and other
     names.
     """
-    texts = [_short(name) for name in (labels or dict(enumerate(network.names))).values()]
+    given = (labels or dict(enumerate(network.names))).values()
+    texts = [text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…" for text in given]
     longest = max(map(len, texts))
     size = min(letters + 1, 1.75 * radius / np.hypot(BOLD[0] * longest, BOLD[1]))
     if longest <= INSIDE and size >= 0.8 * letters:
@@ -154,10 +155,6 @@ def _names(
         best = min(boxes, key=lambda box: _covers(box, covered, sides))
         covered.append(best)
         yield Name(agent, texts[agent], letters, best[0] - x, best[1] - y)
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…"
 
 
 def _covers(
