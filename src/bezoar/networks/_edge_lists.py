@@ -9,8 +9,7 @@ import networkx as nx
 
 from bezoar._errors import BezoarError
 from bezoar.networks._graphs import MARK, check_mark
-from bezoar.networks._listed import Link, graph_of
-from bezoar.networks._text import decode
+from bezoar.networks._listed import Link, decode, graph_of
 
 #: What headers call the two ends of a link, its weight, and whether it has a direction.
 _SOURCES = ("source", "from", "src", "start", "node1", "node_1", "agent1", "agent_1", "sender")

@@ -1,5 +1,6 @@
 """Networks from files, in the formats people have them in, and from lists of links."""
 
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -9,14 +10,32 @@ from bezoar._errors import BezoarError
 from bezoar._options import choose
 from bezoar.networks import _topologies
 from bezoar.networks._edge_lists import read_edge_list
-from bezoar.networks._gml import read_gml
 from bezoar.networks._json import read_json
+from bezoar.networks._listed import decode, graph_of
 from bezoar.networks._network import Network
 from bezoar.networks._topologies import MOST_LINKS, Poisoned, poison
 from bezoar.networks._xml import read_gexf, read_graphml
 
 #: The largest file that is read.
 MOST_BYTES = 200_000_000
+
+#: Where a graph begins in GML.
+_GRAPH = re.compile(r"^\s*graph\s*\[", re.MULTILINE)
+
+
+def read_gml(content: bytes) -> nx.Graph:
+    """The graph in a GML document, read by networkx."""
+    # Networkx refuses repeated links unless the file says that there are some.
+    text = _GRAPH.sub("graph [ multigraph 1", decode(content), count=1)
+    try:
+        graph = nx.parse_gml(text, label="id")
+    except nx.NetworkXError as error:
+        raise BezoarError(f"it is not valid GML: {error}") from None
+    directed = graph.is_directed()
+    return graph_of(
+        dict(graph.nodes(data=True)), [(*edge, directed) for edge in graph.edges(data=True)]
+    )
+
 
 #: What reads each kind of file: from its content to a graph whose nodes are the agents' names.
 READERS: dict[str, Callable[[bytes], nx.Graph]] = {

@@ -9,8 +9,7 @@ import networkx as nx
 from bezoar._errors import BezoarError
 from bezoar._options import nearest_first
 from bezoar.networks._graphs import MARK
-from bezoar.networks._listed import Link, graph_of
-from bezoar.networks._text import decode
+from bezoar.networks._listed import Link, decode, graph_of
 
 #: Keys of networkx's forms that say nothing about the network.
 _FORMAL = ("directed", "multigraph", "graph", "name")

@@ -23,7 +23,6 @@ from bezoar.training._flat_model import BUFFERS, FlatModel, Lender
 from bezoar.training._network_cost import network_cost
 from bezoar.training._run import Run, State
 from bezoar.training._task import DatasetTask, Tensors, start_of
-from bezoar.training._threads import fastest_threads
 from bezoar.training._workers import Workers
 
 #: Types in which products may be computed on request.
@@ -159,7 +158,7 @@ class NetworkTask(DatasetTask):
             self.threads = 1
             if self.device.type == "cpu":
                 pieces = len(self.runs) * self.agents
-                self.threads = fastest_threads(self.workers, self._try, pieces)
+                self.threads = self.workers.fastest_threads(self._try, pieces)
         return {
             "models": alike([self._starts[seed] for seed in seeds]),
             **{
