@@ -189,10 +189,7 @@ def _length(
     clock: _Clock,
     workers: int | None,
 ) -> tuple[int, bool]:
-    """How long pilots can be, and whether scenarios must be few, from a few timed iterations.
-
-    There should be time for two rounds.
-    """
+    """How long pilots can be in two rounds, and whether scenarios must be few; found by timing."""
     tell, ticks = clock.tick("timing"), []
 
     def tick(iteration: int) -> None:

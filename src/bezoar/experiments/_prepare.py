@@ -221,16 +221,8 @@ def train(
 
     The same runs in the same order give the same bits; other company gives other last bits.
 
-    Args:
-        runs: what to train.
-        workers: the threads that share the work.
-        progress: as for :meth:`Engine.train`, as are the next two.
-        start: where an earlier training of the same runs stood.
-        keep: is told where training stands.
-        trained: the final model of the run that they need, if they need one.
-
-    Returns:
-        One history a run, in their order.
+    ``progress``, ``start`` and ``keep`` are as for :meth:`Engine.train`; ``trained`` is the final
+    model of the run that they need, if they need one. There is one history a run, in their order.
     """
     spec = runs[0].spec
     engine = Engine(

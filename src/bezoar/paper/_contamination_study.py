@@ -77,13 +77,9 @@ def contamination_study(
     """The weighted mean's learning error follows ``δ²``, the robust rules' follows ``δ_max``.
 
     Networks are :func:`block_network`, and there are two instances with the costs of the proof of
-    Theorem 3. What they are, and which errors follow, is in docs/theory.md.
-
-    Args:
-        rules: the rules to compare.
-        iterations: ``K``.
-        workers: how many threads; by default one a core.
-        progress: called after every iteration.
+    Theorem 3. What they are, and which errors follow, is in docs/theory.md. The rules are trained
+    for ``K`` iterations, on as many threads as there are workers, by default one a core; progress
+    is told after every iteration.
     """
     dense_to_sparse = [block_network(heard=heard) for heard in (15, 9, 5, 3)]
     few_to_many = [block_network(poisoned=poisoned, heard=15) for poisoned in (3, 5, 9)]

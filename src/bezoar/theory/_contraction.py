@@ -94,9 +94,8 @@ def measured_contraction(
     """The ``ρ`` of Definition 1 that one exchange shows.
 
     It is the largest ``‖agg_w − ȳ_w‖ / max_{v ∈ R̄_w} ‖y_v − ȳ_w‖`` over regular agents, with
-    ``ȳ_w = Σ_v M_wv y_v``, and bounds the rule's constant from below. What rounding explains is
-    first taken off the numerator. Then 0/0 is 0, and a positive number over 0 is infinite, as are
-    outputs that are not finite; see docs/theory.md.
+    ``ȳ_w = Σ_v M_wv y_v``, without what rounding explains. It is infinite for outputs that are not
+    finite. docs/theory.md says what it is worth, and what 0/0 is.
 
     Args:
         messages: ``[..., W, D]`` what each agent sent.

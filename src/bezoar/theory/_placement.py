@@ -76,11 +76,10 @@ def worst_connectivity(
     mixing: str = "metropolis",
     effort: int = 10_000_000,
 ) -> WorstPlacement:
-    """The placement with the largest ``λ`` (Theorem 1).
+    """The placement with the largest ``λ`` (Theorem 1), by the arguments in docs/theory.md.
 
-    For ``"mixing"`` it is exact in any network. For ``"uniform"`` all placements are tried if
-    ``effort`` allows it. Otherwise some are tried, and ``bound`` says how much worse another one
-    could be. The arguments are in docs/theory.md.
+    It is exact for ``"mixing"``, and for ``"uniform"`` if ``effort`` allows to try all placements.
+    Otherwise some are tried, and ``bound`` says how much worse another one could be.
 
     Args:
         network, poisoned: as for :func:`worst_contamination`.

@@ -22,11 +22,8 @@ PADDING = 4
 class Labels:
     """The labels of some samples, as one agent in one run holds them.
 
-    Attributes:
-        held: ``[n]`` the labels.
-        dynamic: ``[n]`` where the attack decides instead, by the agent's scores; ``None`` if
-            nowhere.
-        attack: the attack of the run.
+    They are those that are ``held [n]``, but where ``dynamic [n]`` is true the attack decides
+    instead, by the agent's scores; ``None`` is nowhere.
     """
 
     held: Tensor

@@ -60,15 +60,10 @@ class Metric:
 class Measurement:
     """The models of all runs after an iteration, and what metrics need to know of them.
 
-    Everything is computed when it is first asked for, and once.
-
-    Args:
-        task: what the agents learn.
-        regular: ``[runs, agents]`` true at regular agents.
-        state: where training stands.
-        shares: ``[runs, agents]`` the weight given to poisoned agents in the exchange that made
-            the models; ``None`` before the first.
-        needs: what will be asked for, so that it can be computed together.
+    Everything is computed when it is first asked for, and once. ``regular [runs, agents]`` is true
+    at regular agents; ``shares [runs, agents]`` is the weight given to poisoned agents in the
+    exchange that made the models, ``None`` before the first; ``needs`` is what will be asked for,
+    so that it can be computed together.
     """
 
     def __init__(

@@ -38,22 +38,14 @@ THREADS = "threads"
 class NetworkTask(DatasetTask):
     """Any :class:`torch.nn.Module` on a dataset that is divided among the agents.
 
-    An agent's gradient is that of the mean cross-entropy over a batch of its own samples, drawn
-    by the run's seed, the agent and the number of the local update: see
+    An agent's gradient is that of the mean cross-entropy over a batch of its own samples, see
     :class:`~bezoar.training._batches.Batches`. Models are ``[runs, agents, D]``: the weight of the
-    output layer first, then the other parameters in the module's order. A module's parameters are
-    views into them, so nothing is copied. Buffers, such as the statistics of batch norm, are each
-    agent's own: they are part of the state, and are not exchanged. The average model is tested
-    with the regular agents' pooled statistics.
+    output layer first, then the other parameters in the module's order. How parameters lie in
+    memory, whose buffers are, and on which threads agents are computed is in docs/architecture.md.
 
     Gradients for metrics (ξ, A, the cost f) are those of the cost that is trained: means over all
     local samples, or over ``gradient_samples`` of them, in parts as large as what training computes
     at a time and in training mode, without augmentation.
-
-    Agents are computed side by side, each on one thread, or one after the other, each operation on
-    several threads. Results differ by rounding, and depend on :attr:`threads` alone, not on the
-    number of workers. It is part of the state, so a training that goes on from a checkpoint keeps
-    it. What is measured is always computed side by side.
 
     Args:
         dataset, partition, runs, workers, dtype, device: as for :class:`DatasetTask`.
