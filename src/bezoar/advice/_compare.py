@@ -1,6 +1,7 @@
 """Every rule on one network, side by side over several seeds."""
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -106,7 +107,7 @@ def compare(
             entries.append(Entry("", rule, specs))
         except BezoarError as error:
             impossible.append(Failure(specs[0], str(error)))
-    standings, failed = _standings(entries, train or _trainer(store, workers))
+    standings, failed = _standings(entries, train or partial(_train, store, workers))
     return Comparison(
         spec=poisoned.spec,
         network=poisoned.network,
@@ -177,11 +178,10 @@ def _assuming(rule: Choice, estimate: str) -> Any:
     return {"name": rule.name, "estimate": estimate} if takes_one else rule
 
 
-def _trainer(store: Store | str | Path | None, workers: int | None) -> Train:
-    def train(specs: Sequence[RunSpec]) -> Sequence[History | StoredRun | Failure]:
-        if store is None:
-            return run_all(specs, workers)
-        with threads(workers) as executor:
-            return sweep(specs, store, executor).runs
-
-    return train
+def _train(
+    store: Store | str | Path | None, workers: int | None, specs: Sequence[RunSpec]
+) -> Sequence[History | StoredRun | Failure]:
+    if store is None:
+        return run_all(specs, workers)
+    with threads(workers) as executor:
+        return sweep(specs, store, executor).runs

@@ -51,15 +51,8 @@ def from_file(path: Path, poisoned: Poisoned | None = None, symmetric: bool = Fa
     """A network in a file: GraphML, GEXF, GML, JSON, or a list of links.
 
     Nodes keep their names, and their coordinates for drawings. Nodes with the attribute
-    ``poisoned`` (true, 1, yes) are poisoned. The format follows from the ending:
-
-    - ``.graphml``, ``.gexf``, ``.gml``: as networkx, Gephi, yEd and igraph write them.
-    - ``.csv``, ``.tsv``, ``.edges``, ``.edgelist``, ``.txt``: one link a line, two names separated
-      by commas, semicolons, tabs or blanks. A header with columns such as source and target may
-      come first; ``#`` starts a comment.
-    - ``.json``: networkx's node-link or adjacency data; the neighbours of each agent,
-      ``{"a": ["b", "c"], …}`` or ``{"neighbours": [[1, 2], [0], …]}``; or ``{"edges": [["a", "b"],
-      …]}``. The key ``poisoned`` may list poisoned agents.
+    ``poisoned`` (true, 1, yes) are poisoned. The format follows from the ending, see
+    :data:`READERS`; docs/networks.md describes each.
 
     Args:
         path: the file.

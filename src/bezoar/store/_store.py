@@ -182,19 +182,16 @@ class Store:
             try:
                 staging.mkdir()
                 write_run(staging, key, run, provenance, keep_models)
-                self._move_in(staging, key)
+                self.repair(key)
+                try:
+                    os.rename(staging, self.runs_folder / key)
+                except OSError:
+                    if key not in self:  # otherwise somebody was faster
+                        raise
+                sync_folder(self.runs_folder)
             finally:
                 shutil.rmtree(staging, ignore_errors=True)
         return self.load(key)
-
-    def _move_in(self, staging: Path, key: str) -> None:
-        self.repair(key)
-        try:
-            os.rename(staging, self.runs_folder / key)
-        except OSError:
-            if key not in self:  # otherwise somebody was faster
-                raise
-        sync_folder(self.runs_folder)
 
     def group(
         self,
