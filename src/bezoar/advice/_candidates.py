@@ -41,7 +41,11 @@ def candidates(
             except BezoarError as error:
                 impossible[str(choice)] = str(error)
                 continue
-            found.setdefault(_effect(rule, choice, network), choice)
+            effect: object = str(choice)
+            if "estimate" in choice.options:  # of numbers that all agents lower to the same, one
+                others = {name: v for name, v in choice.options.items() if name != "estimate"}
+                effect = choice.name, str(others), rule.estimates(network).tobytes()
+            found.setdefault(effect, choice)
     return {str(choice): choice for choice in found.values()}, impossible
 
 
@@ -61,11 +65,3 @@ def _variants(choice: Choice, assumed: Sequence[int]) -> list[Choice]:
     elif "threshold" in defaults:
         tried = [{"threshold": factor * defaults["threshold"]} for factor in THRESHOLDS]
     return [read_choice("aggregator", {"name": choice.name, **values}) for values in tried]
-
-
-def _effect(rule: Aggregator, choice: Choice, network: Network) -> object:
-    """What tells candidates apart: of numbers that all agents lower to the same, one is tried."""
-    if "estimate" not in choice.options:
-        return str(choice)
-    others = {name: value for name, value in choice.options.items() if name != "estimate"}
-    return choice.name, str(others), rule.estimates(network).tobytes()

@@ -103,8 +103,19 @@ class PilotResults:
 
         Rules that were dropped come after those that were not.
         """
-        found = zip(self.rules.values(), self.regret, self.accuracy, strict=True)
-        left = [self._ranked(*rule) for rule in found]
+        left = [
+            RankedRule(
+                aggregator=choice,
+                regret_mean=float(np.nanmean(regret)),
+                regret_worst=float(np.nanmax(regret)),
+                accuracy_mean=float(np.nanmean(accuracy)),
+                accuracy_worst=float(np.nanmin(accuracy)),
+                scenarios=int(np.isfinite(accuracy).sum()),
+            )
+            for choice, regret, accuracy in zip(
+                self.rules.values(), self.regret, self.accuracy, strict=True
+            )
+        ]
         ranked = []
         while left:
             most = max(rule.scenarios for rule in left)
@@ -114,17 +125,6 @@ class PilotResults:
             ranked.append(min(tied, key=lambda rule: (rule.regret_mean, rule.regret_worst)))
             left.remove(ranked[-1])
         return ranked
-
-    @staticmethod
-    def _ranked(choice: Choice, regret: Floats, accuracy: Floats) -> RankedRule:
-        return RankedRule(
-            aggregator=choice,
-            regret_mean=float(np.nanmean(regret)),
-            regret_worst=float(np.nanmax(regret)),
-            accuracy_mean=float(np.nanmean(accuracy)),
-            accuracy_worst=float(np.nanmin(accuracy)),
-            scenarios=int(np.isfinite(accuracy).sum()),
-        )
 
     def hopeful(self) -> dict[str, Choice]:
         """The rules that may still turn out to be the best."""

@@ -6,6 +6,7 @@ import numpy as np
 
 from bezoar import theory
 from bezoar._arrays import Bools
+from bezoar._numbers import listed
 from bezoar.advice._pilot_results import PilotResults, RankedRule
 from bezoar.experiments import Choice
 from bezoar.networks import Network, place
@@ -95,10 +96,9 @@ def _contamination(network: Network, poisoned: Sequence[int]) -> list[str]:
     delta = poisoned[-1] / network.agents
     if worst.value <= delta:
         return []
-    names = ", ".join(network.names[agent] for agent in worst.poisoned[:5])
-    more = "" if len(worst.poisoned) <= 5 else ", …"
     return [
-        f"With {_agents(poisoned[-1])} at the worst places ({names}{more}) an agent has "
+        f"With {_agents(poisoned[-1])} at the worst places "
+        f"({listed(network.named(worst.poisoned), 5)}) an agent has "
         f"{worst.value:.0%} poisoned inputs, while {delta:.0%} of all agents are poisoned. If "
         "local data differ much, the error of robust rules follows the first number, that of the "
         "weighted mean the second (Table II)."

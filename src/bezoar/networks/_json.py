@@ -66,27 +66,23 @@ def _node_link(document: Mapping[str, Any]) -> nx.Graph:
         if label in nodes:
             raise BezoarError(f"nodes: two have the id {label!r}; give each one of its own")
         nodes[label] = node if isinstance(node, dict) else {}
+    links: list[Link] = []
     if "adjacency" in document:
-        links = _adjacency_links(list(nodes), _list("adjacency", document["adjacency"]))
-        links = [(*link[:3], True) for link in links]
+        adjacency = _list("adjacency", document["adjacency"])
+        if len(nodes) != len(adjacency):
+            raise BezoarError(f"adjacency: expected {len(nodes)} lists, found {len(adjacency)}")
+        for one, neighbours in zip(nodes, adjacency, strict=True):
+            for link in _list("adjacency", neighbours):
+                if not isinstance(link, dict) or "id" not in link:
+                    told = _told(link)
+                    raise BezoarError(f"adjacency: expected neighbours with an id, found {told}")
+                links.append((one, link["id"], link, True))
     else:
         found = [
             _ends(link) for link in _list("links", document.get("links", document.get("edges")))
         ]
         links = [(*link[:3], bool(document.get("directed"))) for link in found]
     return _with_marks(graph_of(nodes, links), document.get(MARK, []))
-
-
-def _adjacency_links(nodes: list[Any], adjacency: list[Any]) -> list[Link]:
-    if len(nodes) != len(adjacency):
-        raise BezoarError(f"adjacency: expected {len(nodes)} lists, found {len(adjacency)}")
-    links: list[Link] = []
-    for node, neighbours in zip(nodes, adjacency, strict=True):
-        for link in _list("adjacency", neighbours):
-            if not isinstance(link, dict) or "id" not in link:
-                raise BezoarError(f"adjacency: expected neighbours with an id, found {_told(link)}")
-            links.append((node, link["id"], link, True))
-    return links
 
 
 def _adjacency(found: Any, poisoned: Any) -> nx.Graph:

@@ -328,7 +328,11 @@ class NetworkTask(DatasetTask):
                     model.bind(models[number], own)
                     with self._in_its_type():
                         scores = model.module(inputs)
-                    found.append(_right_and_cost(scores.double(), labels))
+                    scores = scores.double()
+                    # Scores that are not finite are never right.
+                    right = (scores.argmax(1) == labels) & scores.isfinite().all(1)
+                    cost = cross_entropy(scores, labels, reduction="sum")
+                    found.append(torch.stack([right.sum().double(), cost]))
             return torch.stack(found)
 
         count = len(self.dataset.test)
@@ -366,12 +370,3 @@ class NetworkTask(DatasetTask):
         labels = self._samples.labels(0, agent, places)
         vector = self._starts[seed]
         self._add_gradient(vector, self._fresh_buffers(0), inputs, labels, torch.zeros_like(vector))
-
-
-def _right_and_cost(scores: Tensor, labels: Tensor) -> Tensor:
-    """``[2]`` how many samples are told right, and their summed cross-entropy.
-
-    Scores that are not finite are never right.
-    """
-    right = (scores.argmax(1) == labels) & scores.isfinite().all(1)
-    return torch.stack([right.sum().double(), cross_entropy(scores, labels, reduction="sum")])
