@@ -25,15 +25,11 @@ OWN = "_bezoar_own_"
 
 
 class Kind(NamedTuple):
-    """Where the parts of one kind are.
+    """The package that has the parts of one kind, and names of things in it.
 
-    Attributes:
-        room: the package that has them.
-        table: the name there of the dictionary from names to makers.
-        base: the name there of the class that every part of this kind is an instance of.
-        adapt: the name there of what turns a user's function into a maker of such parts, where
-            the function alone is not one.
-        take: the name there of what turns an object of another kind into such a part, if it can.
+    These are the dictionary from names to makers; the class that every part of this kind is an
+    instance of; what turns a user's function into a maker of such parts, where the function alone
+    is not one; and what turns an object of another kind into such a part, if it can.
     """
 
     room: str

@@ -181,6 +181,7 @@ def sweep(
 
 @app.command()
 def reproduce(
+    context: typer.Context,
     figures: Annotated[
         list[str],
         typer.Argument(
@@ -220,8 +221,7 @@ def reproduce(
     """Reproduce figures and tables of the paper, and judge its claims about them."""
     from bezoar.cli import _reproduce
 
-    variant = _reproduce.read_variant(scale, setting, quick, iterations, device)
-    _reproduce.reproduce(figures, out, seeds, variant, workers, markdown)
+    _reproduce.reproduce(context.params)
 
 
 @app.command()
@@ -298,6 +298,7 @@ def advise(
 
 @app.command()
 def theory(
+    context: typer.Context,
     network: Annotated[str, choice("networks", FILES)] = "two_castle",
     poisoned: Poisoned = None,
     placement: Placement = None,
@@ -308,7 +309,7 @@ def theory(
     """Show what the theory promises on a network, and the worst placement of poisoned agents."""
     from bezoar.cli import _theory
 
-    _theory.show_theory(network, poisoned, placement, seed, aggregator or [], json)
+    _theory.show_theory(context.params)
 
 
 @app.command(name="list")

@@ -6,6 +6,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
+from bezoar._checks import instance
 from bezoar._errors import BezoarError
 from bezoar._options import nearest_first
 from bezoar.experiments._spec import CHOICES, LISTS, RunSpec, read_toml
@@ -35,8 +36,7 @@ def expand(fields: Mapping[str, Any], folder: Path | None = None) -> list[RunSpe
         fields: the document.
         folder: what relative paths in it are relative to.
     """
-    if not isinstance(fields, Mapping):
-        raise BezoarError(f"fields: expected the fields of a sweep by name, found {fields!r}")
+    instance("fields", fields, Mapping, "the fields of a sweep by name")
     common = {field: value for field, value in fields.items() if field != GROUP}
     if GROUP not in fields:
         return list(dict.fromkeys(_product(common, folder)))

@@ -35,12 +35,10 @@ def poisoned_network(
     """A network with a word on who is poisoned.
 
     Args:
-        choice: the network.
-        poisoned: how many agents; or the names of those that are; or, if ``None``, as the network
-            says.
+        choice, seed: the network, and what random placements follow from.
+        poisoned: how many agents; the names of those that are; or ``None``: as the network says.
         placement: where a number of agents sit; see :func:`bezoar.networks.place`. By default
             where the network says; where it does not, the last agents.
-        seed: what random placements follow from.
     """
     if placement is not None and isinstance(poisoned, tuple) and poisoned:
         raise BezoarError(

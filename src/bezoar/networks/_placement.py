@@ -37,12 +37,6 @@ def place(network: Network, poisoned: int, placement: str = "last", seed: int = 
     return network.with_poisoned(agents, note)
 
 
-def _random(network: Network, count: int, seed: int) -> list[int]:
-    rng = generator(seed, Purpose.PLACEMENT)
-    found: list[int] = rng.permutation(network.agents)[:count].tolist()
-    return found
-
-
 def _betweenness(network: Network, count: int, seed: int) -> list[int]:
     agents = network.agents
     sources = max(1, _EFFORT // (agents + network.adjacency.nnz))
@@ -76,7 +70,9 @@ def _highest(values: Ints | np.ndarray, count: int) -> list[int]:
 #: The ways to place poisoned agents: from a network, a number and a seed to agents, and a note.
 PLACEMENTS: dict[str, Callable[[Network, int, int], list[int] | tuple[list[int], str]]] = {
     "last": lambda network, count, seed: list(range(network.agents - count, network.agents)),
-    "random": _random,
+    "random": lambda network, count, seed: (
+        generator(seed, Purpose.PLACEMENT).permutation(network.agents)[:count].tolist()
+    ),
     "degree": lambda network, count, seed: _highest(network.degrees, count),
     "betweenness": _betweenness,
     "worst": _worst,

@@ -89,12 +89,8 @@ def _verdict(panel: Panel, metric: str, looks: dict[str, Look]) -> Verdict | Non
 def is_ahead(leads: Floats, least: float) -> bool:
     """Whether seeds can carry that one rule is better than another.
 
-    Args:
-        leads: ``[seeds]`` by how much it is better with each seed, on the same data.
-        least: a mean that is not more than this decides nothing.
-
-    Returns:
-        Whether the mean is more than that, and more than chance makes it (Student's t, 95 %).
+    It is better by ``leads [seeds]``, with each seed on the same data. Their mean must be more
+    than ``least``, and more than chance makes it (Student's t, 95 %).
     """
     if len(leads) < 2:
         return False
