@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import count
+from itertools import count, islice
 from typing import Any
 
 from bezoar.networks import Network, place
@@ -74,7 +74,14 @@ def rounds(
     turns = count()
     for number in count():
         few = few_at_first and number == 0
-        places = [_placed(network, poisoned, next(turns), seed) for _ in range(1 if few else 2)]
+        places = []
+        for turn in islice(turns, 1 if few else 2):
+            # The placements in turn, with the numbers in turn, the largest first.
+            placement, many = (
+                PLACEMENTS[turn % len(PLACEMENTS)],
+                poisoned[-1 - turn % len(poisoned)],
+            )
+            places.append((placement, place(network, many, placement, seed + turn)))
         yield [
             [
                 Scenario(placed, placement, partition, attack, seed + number)
@@ -83,10 +90,3 @@ def rounds(
             ]
             for partition in partitions
         ]
-
-
-def _placed(network: Network, poisoned: Sequence[int], turn: int, seed: int) -> tuple[str, Network]:
-    """One of the placements in turn, with one of the numbers in turn, the largest first."""
-    placement = PLACEMENTS[turn % len(PLACEMENTS)]
-    many = poisoned[-1 - turn % len(poisoned)]
-    return placement, place(network, many, placement, seed + turn)
