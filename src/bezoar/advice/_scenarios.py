@@ -77,10 +77,8 @@ def rounds(
         places = []
         for turn in islice(turns, 1 if few else 2):
             # The placements in turn, with the numbers in turn, the largest first.
-            placement, many = (
-                PLACEMENTS[turn % len(PLACEMENTS)],
-                poisoned[-1 - turn % len(poisoned)],
-            )
+            placement = PLACEMENTS[turn % len(PLACEMENTS)]
+            many = poisoned[-1 - turn % len(poisoned)]
             places.append((placement, place(network, many, placement, seed + turn)))
         yield [
             [

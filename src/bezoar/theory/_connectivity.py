@@ -160,14 +160,10 @@ def placements(
 
 
 def mixing_gap(network: Network, mixing: str = "metropolis") -> float:
-    """``λ' = ‖E − (1/W)11ᵀ‖₂`` of the mixing matrix, before Theorem 2.
+    """``λ' = ‖E − (1/W)11ᵀ‖₂`` of the mixing matrix ``E``, before Theorem 2.
 
-    Small networks are solved densely. Large ones are solved to about ``1e-9``, by Lanczos from a
-    fixed start vector, without a dense ``[W, W]`` array.
-
-    Args:
-        network: the network; who is poisoned plays no part.
-        mixing: the matrix ``E``: ``"metropolis"`` or ``"equal"``.
+    ``E`` is ``"metropolis"`` or ``"equal"``; who is poisoned plays no part. In large networks it is
+    found to about ``1e-9``; see docs/theory.md.
     """
     network = check_network(network)
     matrix = network.mixing(mixing)

@@ -57,11 +57,7 @@ class LearningErrorOrder:
 def learning_error_orders(
     rates: Contamination, heterogeneity: float = 1.0
 ) -> tuple[LearningErrorOrder, LearningErrorOrder]:
-    """Table II: the orders of the learning error when ``A = Θ(ξ)``.
-
-    Args:
-        rates: the contamination rates.
-        heterogeneity: ``ξ``.
+    """Table II: the orders of the learning error when ``A = Θ(ξ)``, with the heterogeneity ``ξ``.
 
     Returns:
         The row of the best majority-dominant rule, and that of the weighted mean. The weighted
