@@ -70,7 +70,7 @@ def run(given: Mapping[str, Any]) -> None:
         runs.append(one)
     seconds = time.perf_counter() - before
     note, network = dataset_of(first).note, network_of(first)
-    names = [*("" for _ in rules), report.BASELINE]
+    names = [*("" for _ in rules), report.BASELINE]  # if that was asked for, it is the last
     trained = zip(specs, runs, names, strict=False)
     curves = tuple(report.Curve.of(spec.aggregator, (run,), name) for spec, run, name in trained)
     panel = report.Panel(f"{network.name}, {first.partition}", curves, network)
@@ -79,9 +79,9 @@ def run(given: Mapping[str, Any]) -> None:
     if plot:
         report.panels_figure(plot, [panel], report.shown_first(runs), " ".join(notes))
     if given["json"]:
-        print_json(
-            _document(specs, runs, seconds) | {"data_note": note, "network_note": network.note}
-        )
+        notes_told = {"data_note": note, "network_note": network.note}
+        documents = [_document(*both) for both in zip(specs, runs, strict=True)]
+        print_json({"runs": documents, "seconds": round(seconds, 3), **notes_told})
         return
     title = f"{first.model} on {first.dataset}, {first.partition}, on {first.network}"
     about = f"attack {first.attack}; {first.iterations} iterations in {seconds:.1f} s."
@@ -113,27 +113,14 @@ def train_shown(
     return sweep_shown(specs, Store(store), workers).runs
 
 
-def _document(
-    specs: Sequence[RunSpec], runs: Sequence[History | StoredRun], seconds: float
-) -> dict[str, Any]:
-    return {
-        "runs": [
-            {
-                "spec": spec.model_dump(mode="json"),
-                "iterations": run.iterations.tolist(),
-                "metrics": {name: values.tolist() for name, values in run.metrics.items()},
-                **_of_agents(run),
-                "diverged": run.diverged,
-            }
-            for spec, run in zip(specs, runs, strict=True)
-        ],
-        "seconds": round(seconds, 3),
+def _document(spec: RunSpec, run: History | StoredRun) -> dict[str, Any]:
+    """A run for machines; weights are told as who listened, to whom, and how much."""
+    told: dict[str, Any] = {
+        "spec": spec.model_dump(mode="json"),
+        "iterations": run.iterations.tolist(),
+        "metrics": {name: values.tolist() for name, values in run.metrics.items()},
+        "diverged": run.diverged,
     }
-
-
-def _of_agents(run: History | StoredRun) -> dict[str, Any]:
-    """What was asked for of single agents; weights as who listened, to whom, and how much."""
-    told: dict[str, Any] = {}
     if run.agents:
         told["agents"] = {name: values.tolist() for name, values in run.agents.items()}
     if run.listening:

@@ -57,15 +57,6 @@ if TYPE_CHECKING:
         train,
     )
 
-#: What needs torch or networkx is imported when it is first asked for.
-_HOMES = {
-    "_made": (
-        *("dataset_of", "network_of", "network_of_run", "partition_of", "poisoned_network"),
-        "run_key",
-    ),
-    "_prepare": ("Prepared", "Report", "prepare", "train"),
-}
-
 __all__ = [
     "CHOICES",
     "FORMAL",
@@ -121,7 +112,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    for home, names in _HOMES.items():
-        if name in names:
-            return getattr(import_module(f"bezoar.experiments.{home}"), name)
+    if name in __all__:
+        for module in ("_made", "_prepare"):  # which need networkx and torch
+            found = import_module(f"bezoar.experiments.{module}")
+            if hasattr(found, name):
+                return getattr(found, name)
     raise AttributeError(f"module 'bezoar.experiments' has no attribute {name!r}")
