@@ -44,10 +44,13 @@ def write_table_2(folder: Path, command: str) -> Page:
         for order in zip(*orders, strict=True)
     )
     title = "Table II: orders of the learning error where A = Θ(ξ)"
-    caption = "In units of ξ². RAgg is the best majority-dominant rule. Only ratios of these mean"
+    caption = (
+        "In units of ξ². RAgg is the best majority-dominant rule. Only ratios of these mean "
+        "anything."
+    )
     columns = ("aggregator", "learning error", *rates)
     table = Table.of("Orders of the learning error", columns, rows)
-    return write_page(folder, command, title, f"{caption} anything.", {folder.name: table})
+    return write_page(folder, command, title, caption, {folder.name: table})
 
 
 def write_figure_9(folder: Path, command: str) -> Page:
