@@ -35,13 +35,10 @@ CELLS = 20_000
 
 @dataclass(frozen=True)
 class Verdict:
-    """The best rule of a panel by one metric.
+    """The best rule of a panel by one metric, with the numbers in a text.
 
-    Attributes:
-        by: what it is judged by, such as ``"By the mean agent"``.
-        decided: whether the runs can carry a verdict.
-        rules: the best rule; or those between which the runs do not decide, the first leading.
-        text: the numbers, in a sentence.
+    If the runs cannot carry a verdict, it is not ``decided``: the rules are those between which
+    they do not decide, the first leading.
     """
 
     by: str

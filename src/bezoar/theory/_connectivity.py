@@ -103,11 +103,8 @@ def _placed(network: Network, kind: str, mixing: str) -> "Placements":
 class Placements(NamedTuple):
     """The virtual mixing matrices of several placements of the poisoned agents in one graph.
 
-    Attributes:
-        matrix: ``[placements·W, placements·W]`` the matrices, each a block on the diagonal. Rows
-            and columns of poisoned agents are empty.
-        perron: ``[placements, W]`` their Perron vectors, zero at poisoned agents.
-        lam, beta: ``[placements]`` the constants ``λ`` and ``β``.
+    Each is a block on the diagonal of ``matrix [placements·W, placements·W]``, empty at poisoned
+    agents. Perron vectors are ``[placements, W]``, ``λ`` and ``β`` are ``[placements]``.
     """
 
     matrix: sparse.csr_array
