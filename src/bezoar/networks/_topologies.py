@@ -100,19 +100,19 @@ def lower_bound(regular: int = 4, poisoned: int = 4) -> Network:
 
 
 def complete(agents: int = 10, poisoned: Poisoned = 1) -> Network:
-    """Every agent linked to every other."""
+    """Every agent linked to every other. ``poisoned = n`` means the last ``n``."""
     _check_size(whole("agents", agents, 2), agents * (agents - 1) // 2)
     return _network("complete", nx.complete_graph(agents), poisoned)
 
 
 def ring(agents: int = 10, poisoned: Poisoned = 1) -> Network:
-    """A cycle ``0 - 1 - … - W-1 - 0``."""
+    """A cycle ``0 - 1 - … - W-1 - 0``. ``poisoned = n`` means the last ``n``."""
     _check_size(whole("agents", agents, 3), agents)
     return _network("ring", nx.cycle_graph(agents), poisoned)
 
 
 def star(agents: int = 10, poisoned: Poisoned = 1) -> Network:
-    """Agent 0 linked to all others."""
+    """Agent 0 linked to all others. ``poisoned = n`` means the last ``n``."""
     _check_size(whole("agents", agents, 2), agents - 1)
     return _network("star", nx.star_graph(agents - 1), poisoned)
 
