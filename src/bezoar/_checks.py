@@ -1,7 +1,9 @@
-"""Refusing numbers that no formula can take."""
+"""Refusing arguments that nothing can be made of."""
 
+import os
 from math import isnan
 from numbers import Integral
+from pathlib import Path
 from typing import Any
 
 from bezoar._errors import BezoarError
@@ -19,6 +21,18 @@ def positive(field: str, found: float) -> float:
     if non_negative(field, found) == 0:
         raise BezoarError(f"{field}: expected a positive number, found {found!r}")
     return float(found)
+
+
+def instance(field: str, found: Any, kinds: type | tuple[type, ...], expected: str) -> Any:
+    """``found`` as it is, or an error unless it is of one of the kinds that are ``expected``."""
+    if not isinstance(found, kinds):
+        raise BezoarError(f"{field}: expected {expected}, found {found!r}")
+    return found
+
+
+def folder(field: str, found: Any) -> Path:
+    """``found`` as a path, or an error unless it is a text or a path."""
+    return Path(instance(field, found, (str, os.PathLike), "the path of a folder"))
 
 
 def whole(field: str, found: Any, least: int, most: int | None = None) -> int:

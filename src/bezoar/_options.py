@@ -53,13 +53,10 @@ def read_options(
     as_text: bool = False,
     folder: Path | None = None,
 ) -> dict[str, Any]:
-    """Every option of a maker, with the given values or the defaults.
+    """Every option of a class or function, with the given values or the defaults.
 
-    Args:
-        make: the class or function.
-        given: values of some of its options.
-        as_text: whether the values are texts, as on the command line: ``"no"`` is then false.
-        folder: what relative paths are relative to.
+    Values may be given ``as_text``, as on the command line: ``"no"`` is then false. Relative paths
+    are relative to the ``folder``.
 
     Raises:
         BezoarError: with the option, what was found and what is allowed.
@@ -158,11 +155,7 @@ def explain(
 ) -> str:
     """One sentence for each field that is wrong: its name, what was found, what is allowed.
 
-    Args:
-        error: what pydantic found.
-        given: the fields as they were given.
-        allowed: the names of all fields.
-        what: what a field is called.
+    ``allowed`` are the names of all fields, and ``what`` is what a field is called.
     """
     names = list(allowed)
     wrong: dict[str, list[ErrorDetails]] = {}

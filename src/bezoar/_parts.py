@@ -25,7 +25,7 @@ OWN = "_bezoar_own_"
 
 
 class Kind(NamedTuple):
-    """Where the parts of one kind are.
+    """The package that has the parts of one kind, and names of things in it.
 
     Attributes:
         room: the package that has them.
@@ -186,7 +186,8 @@ def source_of(kind: str, name: str) -> str | None:
         return top.removeprefix(OWN)
     package = sys.modules.get(top)
     if module != "__main__" and package is not None and hasattr(package, "__path__"):
-        return _digest(b"".join(path.read_bytes() for path in _sources(package)))
+        files = (path for folder in package.__path__ for path in Path(folder).rglob("*.py"))
+        return _digest(b"".join(path.read_bytes() for path in sorted(files)))
     try:
         file = inspect.getsourcefile(make)
         if file and Path(file).is_file():
@@ -263,10 +264,6 @@ def _module_in_file(path: Path) -> ModuleType:
             del sys.modules[name]
             raise BezoarError(f"{path} cannot be run: {type(error).__name__}: {error}") from error
     return sys.modules[name]
-
-
-def _sources(package: ModuleType) -> list[Path]:
-    return sorted(path for folder in package.__path__ for path in Path(folder).rglob("*.py"))
 
 
 def _digest(content: bytes) -> str:

@@ -33,7 +33,7 @@ def test_nobody_can_change_it_by_accident():
 def test_a_damaged_file_is_refused(monkeypatch):
     monkeypatch.setitem(_mnist.FILES, "t10k-labels-idx1-ubyte.gz", "0" * 32)
     with pytest.raises(BezoarError, match=r"t10k-labels-idx1-ubyte.gz is damaged.*install"):
-        _mnist._read("t10k-labels-idx1-ubyte.gz")
+        _mnist._read_digits("t10k-labels-idx1-ubyte.gz")
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_an_unreadable_file_is_refused(monkeypatch, tmp_path, content):
     (tmp_path / "mnist" / "t10k-labels-idx1-ubyte.gz").write_bytes(content)
     monkeypatch.setattr(_mnist.resources, "files", lambda _: tmp_path)
     with pytest.raises(BezoarError, match=r"mnist: .*t10k-labels-idx1-ubyte.gz"):
-        _mnist._read("t10k-labels-idx1-ubyte.gz")
+        _mnist._read_digits("t10k-labels-idx1-ubyte.gz")
 
 
 def test_an_unknown_dataset_lists_those_there_are():

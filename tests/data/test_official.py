@@ -9,7 +9,7 @@ import pytest
 from archives import cifar100_archive, everything_in, idx
 
 from bezoar import BezoarError, data
-from bezoar.data import _cifar, _fashion_mnist, _official
+from bezoar.data import _cifar, _mnist, _official
 from bezoar.data._official import OfficialFile, find
 
 
@@ -165,10 +165,10 @@ def clothes(site, monkeypatch):
         np.arange(10, dtype=np.uint8),
     ]
     files = []
-    for file, array in zip(_fashion_mnist.FILES, arrays, strict=True):
+    for file, array in zip(_mnist.FASHION_FILES, arrays, strict=True):
         there = offered(site, idx(array), file.filename.split("/")[-1])
         files.append(replace(file, md5=there.md5, url=there.url))
-    monkeypatch.setattr(_fashion_mnist, "FILES", tuple(files))
+    monkeypatch.setattr(_mnist, "FASHION_FILES", tuple(files))
     return arrays
 
 
@@ -190,7 +190,7 @@ def test_every_official_file_has_its_own_checksum_and_address():
 
     files = [
         _cifar.CIFAR10.archive, _cifar.CIFAR100.archive, _tiny_imagenet.ARCHIVE,
-        *_fashion_mnist.FILES,
+        *_mnist.FASHION_FILES,
     ]  # fmt: skip
     assert len({file.md5 for file in files}) == len({file.url for file in files}) == len(files)
     for file in files:

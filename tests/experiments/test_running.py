@@ -135,13 +135,22 @@ def test_what_is_no_spec():
         run({"network": "fan"})
 
 
-def test_a_data_frame_needs_pandas_which_is_asked_for(monkeypatch):
-    history = run(network="fan", iterations=1, every=1, metrics=["accuracy"], samples=100)
+@pytest.fixture(scope="module")
+def history():
+    return run(network="fan", iterations=2, every=1, metrics=["accuracy"], samples=100)
+
+
+def test_a_data_frame_needs_pandas_which_is_asked_for(history, monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(BezoarError, match="'pip install pandas' installs it"):
         history.to_pandas()
-    monkeypatch.undo()
-    pandas = pytest.importorskip("pandas")
+
+
+def test_a_data_frame_has_every_measurement(history):
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed; bezoar can do without")
     frame = history.to_pandas()
     assert isinstance(frame, pandas.DataFrame)
-    assert frame.loc[1, "accuracy"] == history["accuracy"][-1]
+    assert frame.index.name == "iteration"
+    assert frame.index.tolist() == [0, 1, 2]
+    assert list(frame.columns) == list(history.metrics)
+    assert frame["accuracy"].tolist() == history["accuracy"].tolist()

@@ -13,6 +13,7 @@ from test_one_name import FILES, RULE, write_files
 from bezoar import BezoarError, aggregators
 from bezoar.experiments import (
     Failure,
+    Store,
     StoreError,
     expand,
     make_plan,
@@ -28,6 +29,14 @@ from bezoar.training import _checkpoint
 pytestmark = pytest.mark.usefixtures("quick")
 
 OFFICE = Path(__file__).parents[2] / "examples" / "office.graphml"
+
+
+@pytest.mark.parametrize("found", [None, 3])
+def test_a_store_is_a_folder(found):
+    with pytest.raises(BezoarError, match=f"store: expected the path of a folder, found {found}"):
+        sweep([], found)
+    with pytest.raises(BezoarError, match=f"store: expected the path of a folder, found {found}"):
+        Store.find(found)
 
 
 def test_what_cannot_be_is_reported_and_the_others_are_done(store):

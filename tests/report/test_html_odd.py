@@ -122,6 +122,11 @@ def test_a_summary_that_cannot_be_read_is_said(tmp_path, document, message):
     assert str(tmp_path / "fig1" / "summary.json") in str(raised.value)
 
 
+def test_results_are_a_folder(tmp_path):
+    with pytest.raises(BezoarError, match="results: expected the path of a folder, found None"):
+        write_report(None, tmp_path / "report.html")
+
+
 def test_it_is_not_written_over_a_folder(reproduced, tmp_path):
     with pytest.raises(BezoarError, match="expected a file to write, found the folder"):
         write_report(reproduced, tmp_path)

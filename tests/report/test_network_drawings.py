@@ -5,6 +5,7 @@ from itertools import combinations
 import networkx as nx
 import numpy as np
 import pytest
+from matplotlib.collections import PathCollection
 from scipy.spatial.distance import pdist
 
 from bezoar import Network, networks
@@ -77,6 +78,30 @@ def test_short_names_are_inside_long_ones_are_cut():
     long = Network(nx.path_graph(["a" * 40, "b"]))
     assert drawing(long)["names"][0].text == "a" * 17 + "…"
     assert len(drawing(hospital(100))["names"]) == 2  # of the poisoned alone
+
+
+@pytest.mark.parametrize("agents", [10, 20, 60, 120])
+@pytest.mark.parametrize("make", [networks.fan, networks.two_castle, networks.random_regular])
+def test_numbers_stay_inside_their_dots(make, agents):
+    """Wherever they are written into dots at all, corners included, and can be read."""
+    network = make(agents=agents)
+    with pictures() as plt:
+        figure, axes = plt.subplots(figsize=(5, 4), layout="constrained")
+        draw_network(network, axes)
+        figure.draw_without_rendering()
+        dots = next(each for each in axes.collections if isinstance(each, PathCollection))
+        diameter = np.sqrt(dots.get_sizes()[0]) * figure.dpi / 72
+        inside = [text for text in axes.texts if text.get_color() == "white"]
+        for text in inside:
+            box = text.get_window_extent()
+            # The box has room for letters that hang below the line; digits do not.
+            assert np.hypot(box.width, 0.75 * box.height) <= diameter, text.get_text()
+            assert text.get_size() >= 5.5
+    assert bool(inside) == (agents <= 20 or (agents == 60 and make is networks.random_regular))
+    drawn = drawing(network)
+    for name in (name for name in drawn["names"] if name.inside):
+        width, height = 0.6 * name.size * len(name.text), 0.73 * name.size
+        assert np.hypot(width, height) <= 2 * drawn["radius"]
 
 
 def test_a_picture_has_the_names(tmp_path):

@@ -6,7 +6,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from bezoar import Network, theory
+from bezoar import BezoarError, Network, networks, theory
 
 
 def test_importing_it_does_not_import_torch():
@@ -19,6 +19,31 @@ def test_public_names_exist_and_say_what_they_are():
         assert getattr(theory, name) is not None
         if callable(getattr(theory, name)):
             assert getattr(theory, name).__doc__
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        theory.contamination,
+        theory.connectivity,
+        theory.virtual_mixing,
+        theory.perron_vector,
+        theory.mixing_gap,
+        theory.overview,
+        lambda found: theory.worst_contamination(found, 1),
+        lambda found: theory.worst_connectivity(found, 1),
+        lambda found: theory.measured_contraction(
+            np.ones((3, 1)), np.ones((3, 1)), found, "mixing"
+        ),
+        lambda found: networks.place(found, 1),
+    ],
+)
+def test_what_is_no_network_is_refused(ask):
+    for found in ("fan", None, 3):
+        message = rf"network: expected a Network or a networkx graph, found {found!r}"
+        with pytest.raises(BezoarError, match=message):
+            ask(found)
+    assert ask(nx.complete_graph(3)) is not None
 
 
 def test_a_hundred_thousand_agents_take_seconds():

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bezoar.training._augment import PADDING, crop_and_flip
+from bezoar.training._agent_samples import PADDING, crop_and_flip
 from bezoar.training._batches import Batches
 
 SIZES = st.integers(1, 40)

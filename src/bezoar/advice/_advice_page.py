@@ -39,29 +39,18 @@ def advice_page(advice: Advice) -> Page:
 
 def _ranking(advice: Advice) -> Table:
     columns = ("rule", "lost", "at most", "accuracy", "at least", "scenarios")
-    rows = [
-        (
-            str(rule.aggregator),
-            f"{rule.regret_mean:.3f}",
-            f"{rule.regret_worst:.3f}",
-            f"{rule.accuracy_mean:.3f}",
-            f"{rule.accuracy_worst:.3f}",
-            str(rule.scenarios),
-        )
-        for rule in advice.ranking
-    ]
+    values = ("regret_mean", "regret_worst", "accuracy_mean", "accuracy_worst")
+    rows = []
+    for rule in advice.ranking:
+        numbers = (f"{getattr(rule, value):.3f}" for value in values)
+        rows.append((str(rule.aggregator), *numbers, str(rule.scenarios)))
     return Table.of("What each rule lost against the best rule of a scenario", columns, rows)
 
 
 def advice_figure(path: Path, advice: Advice) -> list[Path]:
-    """Save a picture of what each rule lost in each scenario.
+    """Save a picture of what each rule lost in each scenario; there must have been pilots.
 
-    Args:
-        path: where to; without an ending, a PNG and a PDF are written.
-        advice: what pilots found.
-
-    Raises:
-        BezoarError: if there were no pilots.
+    If the path has no ending, a PNG and a PDF are written.
     """
     found = advice.pilots
     if found is None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from bezoar._errors import BezoarError
 from bezoar._options import choose
-from bezoar.advice._candidates import candidates
+from bezoar.advice._candidates import candidates, named
 from bezoar.advice._pilot_results import PilotResults, RankedRule
 from bezoar.advice._pilots import LONGEST, SHORTEST, TIMES, pilot_data, train_pilots
 from bezoar.advice._reasons import reasons, reasons_of_theory
@@ -58,23 +58,11 @@ class Advice:
         """As JSON holds it."""
         scenarios = [] if self.pilots is None else self.pilots.scenarios
         return {
-            "recommended": {
-                "aggregator": self.recommended.name,
-                "options": dict(self.recommended.options),
-            },
+            "recommended": named(self.recommended),
             "basis": "theory" if self.pilots is None else "pilots",
             "ranking": [rule.document() for rule in self.ranking],
             "reasons": list(self.reasons),
-            "scenarios": [
-                {
-                    "poisoned": list(scenario.network.poisoned),
-                    "placement": scenario.placement,
-                    "partition": scenario.partition,
-                    "attack": scenario.attack,
-                    "seed": scenario.seed,
-                }
-                for scenario in scenarios
-            ],
+            "scenarios": [scenario.document() for scenario in scenarios],
             "iterations": 0 if self.pilots is None else self.pilots.iterations,
             "impossible": self.impossible,
         }
@@ -201,10 +189,7 @@ def _length(
     clock: _Clock,
     workers: int | None,
 ) -> tuple[int, bool]:
-    """How long pilots can be, and whether scenarios must be few, from a few timed iterations.
-
-    There should be time for two rounds.
-    """
+    """How long pilots can be in two rounds, and whether scenarios must be few; found by timing."""
     tell, ticks = clock.tick("timing"), []
 
     def tick(iteration: int) -> None:

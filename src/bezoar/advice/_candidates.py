@@ -22,12 +22,8 @@ def candidates(
 
     No agent knows which of its inputs are poisoned, nor how many. So a rule that needs an estimate
     is tried with numbers that agents may assume: one; what an agent has on average, rounded up; and
-    all poisoned agents. Each agent assumes less where its rule cannot bear so many.
-
-    Args:
-        network: who is linked to whom.
-        poisoned: how many agents may be poisoned.
-        rules: names of rules, perhaps with options; by default every rule that has a name.
+    all agents that may be ``poisoned``, at the most. Each agent assumes less where its rule cannot
+    bear so many. By default every rule that has a name is a candidate.
 
     Returns:
         The candidates by how they are typed, and for each impossible rule the reason.
@@ -45,8 +41,17 @@ def candidates(
             except BezoarError as error:
                 impossible[str(choice)] = str(error)
                 continue
-            found.setdefault(_effect(rule, choice, network), choice)
+            effect: object = str(choice)
+            if rule.uses_estimate():  # of numbers that all agents lower to the same, one
+                others = {name: v for name, v in choice.options.items() if name != "estimate"}
+                effect = choice.name, str(others), rule.estimates(network).tobytes()
+            found.setdefault(effect, choice)
     return {str(choice): choice for choice in found.values()}, impossible
+
+
+def named(rule: Choice) -> dict[str, Any]:
+    """A rule and its options, as JSON holds them."""
+    return {"aggregator": rule.name, "options": dict(rule.options)}
 
 
 def _variants(choice: Choice, assumed: Sequence[int]) -> list[Choice]:
@@ -63,11 +68,3 @@ def _variants(choice: Choice, assumed: Sequence[int]) -> list[Choice]:
     elif "estimate" in defaults:
         tried = [dict(estimate) for estimate in estimates]
     return [read_choice("aggregator", {"name": choice.name, **values}) for values in tried]
-
-
-def _effect(rule: Aggregator, choice: Choice, network: Network) -> object:
-    """What tells candidates apart: of numbers that all agents lower to the same, one is tried."""
-    if not rule.uses_estimate():
-        return str(choice)
-    others = {name: value for name, value in choice.options.items() if name != "estimate"}
-    return choice.name, str(others), rule.estimates(network).tobytes()

@@ -1,6 +1,7 @@
 """Every rule on one network, side by side over several seeds."""
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -84,7 +85,9 @@ def compare(
         able = ", ".join(name for name, one in METRICS.items() if one.more_is_better is not None)
         raise BezoarError(f"metric: neither more nor less of {metric} is better; allowed: {able}")
     common = _common(network, metric, fields)
-    numbers = _seeds(seeds)
+    numbers = tuple(range(seeds) if isinstance(seeds, int) else dict.fromkeys(seeds))
+    if not numbers:
+        raise BezoarError(f"seeds: expected at least one, found {seeds!r}")
 
     def specs_of(rule: Any, **more: Any) -> list[RunSpec]:
         given = {**common, "aggregator": rule, **more}
@@ -93,7 +96,8 @@ def compare(
     baseline = specs_of("weighted_mean", poisoned=())
     prepare(baseline[0])  # what is wrong with the baseline is wrong with every rule
     poisoned, *others = (prepare(spec) for spec in specs_of("weighted_mean"))
-    assumed = _estimate(estimate, len(poisoned.network.poisoned))
+    told = str(len(poisoned.network.poisoned) if estimate is None else estimate)
+    assumed = f"up_to_{told}" if told.isdecimal() else told
     entries = [Entry(BASELINE, baseline[0].aggregator, baseline)]
     impossible = []
     for rule in _rules(rules):
@@ -104,7 +108,7 @@ def compare(
             entries.append(Entry("", rule, specs))
         except BezoarError as error:
             impossible.append(Failure(specs[0], str(error)))
-    standings, failed = _standings(entries, train or _trainer(store, workers))
+    standings, failed = _standings(entries, train or partial(_train, store, workers))
     return Comparison(
         spec=poisoned.spec,
         network=poisoned.network,
@@ -151,13 +155,6 @@ def _common(network: Any, metric: str, fields: dict[str, Any]) -> dict[str, Any]
     return {"iterations": iterations, "every": every, **of_agents, **given, "metrics": metrics}
 
 
-def _seeds(found: int | Iterable[int]) -> tuple[int, ...]:
-    seeds = tuple(range(found) if isinstance(found, int) else dict.fromkeys(found))
-    if not seeds:
-        raise BezoarError(f"seeds: expected at least one, found {found!r}")
-    return seeds
-
-
 def _rules(found: str | Iterable[Any]) -> list[Choice]:
     """The rules to compare, each once; no communication is always among them."""
     names: list[Any] = []
@@ -174,12 +171,6 @@ def _rules(found: str | Iterable[Any]) -> list[Choice]:
     return list(dict.fromkeys(read))
 
 
-def _estimate(found: str | int | None, poisoned: int) -> str:
-    """The option of rules that says how many inputs are taken for poisoned."""
-    number = poisoned if found is None else found
-    return f"up_to_{number}" if str(number).isdecimal() else str(number)
-
-
 def _assuming(rule: Choice, estimate: str) -> Any:
     """A rule with an estimate, if it takes one and was given without options."""
     if rule.part is not None or str(rule) != rule.name:
@@ -188,11 +179,10 @@ def _assuming(rule: Choice, estimate: str) -> Any:
     return {"name": rule.name, "estimate": estimate} if made.uses_estimate() else rule
 
 
-def _trainer(store: Store | str | Path | None, workers: int | None) -> Train:
-    def train(specs: Sequence[RunSpec]) -> Sequence[History | StoredRun | Failure]:
-        if store is None:
-            return run_all(specs, workers)
-        with threads(workers) as executor:
-            return sweep(specs, store, executor).runs
-
-    return train
+def _train(
+    store: Store | str | Path | None, workers: int | None, specs: Sequence[RunSpec]
+) -> Sequence[History | StoredRun | Failure]:
+    if store is None:
+        return run_all(specs, workers)
+    with threads(workers) as executor:
+        return sweep(specs, store, executor).runs

@@ -5,23 +5,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bezoar import report
+from bezoar._arrays import Floats
 from bezoar._numbers import count, listed, with_spread
+from bezoar.advice._candidates import named
 from bezoar.experiments import Choice, Failure, RunSpec
 from bezoar.networks import Network
-from bezoar.report import (
-    Curve,
-    Page,
-    Panel,
-    Table,
-    agents_table,
-    data_note,
-    describe,
-    is_ahead,
-    network_note,
-    shown_first,
-)
 from bezoar.training import METRICS, Metric
 
 #: How many of the weakest agents are shown.
@@ -38,16 +28,16 @@ class Standing:
     """
 
     aggregator: Choice
-    curve: Curve
+    curve: report.Curve
 
     @property
     def name(self) -> str:
         """The rule as it was asked for."""
         return self.curve.name
 
-    def values(self, metric: str) -> NDArray[np.float64]:
+    def values(self, metric: str) -> Floats:
         """``[seeds]`` a metric at the end; NaN if some model is not finite there."""
-        ends: NDArray[np.float64] = self.curve.values(metric)[:, -1]
+        ends: Floats = self.curve.values(metric)[:, -1]
         return np.full_like(ends, np.nan) if self.curve.diverged else ends
 
     def mean(self, metric: str) -> float:
@@ -115,13 +105,9 @@ class Comparison:
         if np.isnan(theirs).any():
             return not np.isnan(one.values(metric.name)).any()
         leads = one.values(metric.name) - theirs
-        return is_ahead(leads if metric.more_is_better else -leads, self._resolution(one, metric))
-
-    def _resolution(self, one: Standing, metric: Metric) -> float:
-        if not metric.name.startswith("accuracy"):
-            return 0.0
-        accuracy = one.mean(metric.name)
-        return float(2 * np.sqrt(accuracy * (1 - accuracy) / self.tests))
+        accuracy = one.mean(metric.name) if metric.name.startswith("accuracy") else 0.0
+        resolution = float(2 * np.sqrt(accuracy * (1 - accuracy) / self.tests))
+        return report.is_ahead(leads if metric.more_is_better else -leads, resolution)
 
     @property
     def answer(self) -> str:
@@ -174,20 +160,20 @@ class Comparison:
         )
 
     @property
-    def panel(self) -> Panel:
+    def panel(self) -> report.Panel:
         """The curves of all rules and the baseline."""
         curves = (*(one.curve for one in self.ranking), self.baseline.curve)
-        return Panel(f"{self.network.name}, {self.spec.partition}", curves, self.network)
+        return report.Panel(f"{self.network.name}, {self.spec.partition}", curves, self.network)
 
     @property
     def note(self) -> str:
         """What a reader must know about the data and the network, in sentences."""
-        about_data = data_note(self.spec.dataset, self.data_note)
+        about_data = report.data_note(self.spec.dataset, self.data_note)
         return " ".join(
-            filter(None, (about_data, network_note(self.spec.network, self.network.note)))
+            filter(None, (about_data, report.network_note(self.spec.network, self.network.note)))
         )
 
-    def page(self) -> Page:
+    def page(self) -> report.Page:
         """The ranking as a table, what was trained, and what could not be."""
         spec, seeds = self.spec, listed(self.seeds)
         trained = (
@@ -203,17 +189,17 @@ class Comparison:
         tables = [self._table(), *self._weakest()]
         if self.impossible:
             rows = [(str(failure.spec.aggregator), failure.reason) for failure in self.impossible]
-            tables.append(Table.of("Impossible here", ("rule", "why"), rows))
-        return Page(
+            tables.append(report.Table.of("Impossible here", ("rule", "why"), rows))
+        return report.Page(
             name="compare",
-            title=f"{spec.network}: {describe(self.network)}"
+            title=f"{spec.network}: {report.describe(self.network)}"
             + (f" with seed {self.seeds[0]}, others with other seeds" if self.moves else ""),
             caption="\n".join(filter(None, sentences)),
             tables=tuple(tables),
         )
 
-    def _table(self) -> Table:
-        told = shown_first(self.baseline.curve.runs)
+    def _table(self) -> report.Table:
+        told = report.shown_first(self.baseline.curve.runs)
         metrics = list(dict.fromkeys([self.metric.name, *told]))
         rows = []
         for one in (self.baseline, *self.ranking):
@@ -222,9 +208,9 @@ class Comparison:
             rows.append((one.name, *ends, gap, f"{one.mean('poison_share'):.3f}"))
         heads = [METRICS[metric].column or metric for metric in metrics]
         title = f"Ranked by {self.metric.title}"
-        return Table.of(title, ("rule", *heads, "gap", "poison"), rows)
+        return report.Table.of(title, ("rule", *heads, "gap", "poison"), rows)
 
-    def _weakest(self) -> list[Table]:
+    def _weakest(self) -> list[report.Table]:
         """The weakest agents under the first rule, and whom they listened to."""
         first, network = self.ranking[0], self.network
         run = first.curve.runs[0]
@@ -233,7 +219,7 @@ class Comparison:
         regular = sorted(network.regular, key=lambda agent: run.agents["accuracy"][-1, agent])
         shown = regular[:WEAKEST]
         title = f"The weakest agents with {first.name}, seed {self.seeds[0]}"
-        return [agents_table(run, network, shown, title)]
+        return [report.agents_table(run, network, shown, title)]
 
     def _cell(self, one: Standing, metric: str) -> str:
         """A metric at the end: the mean over the seeds, and how far they spread."""
@@ -259,7 +245,7 @@ class Comparison:
             "baseline": self._entry(self.baseline),
             "ranking": [self._entry(one) for one in self.ranking],
             "impossible": [
-                _named(failure.spec.aggregator) | {"reason": failure.reason}
+                named(failure.spec.aggregator) | {"reason": failure.reason}
                 for failure in self.impossible
             ],
             "leaders": [one.name for one in self.leaders],
@@ -272,8 +258,4 @@ class Comparison:
             means["agents"] = np.mean(accuracy, axis=0).tolist()
         seeds = {metric: one.values(metric).tolist() for metric in one.curve.metrics}
         more = {"gap": self._gap(one), "seeds": seeds, "diverged": one.curve.diverged}
-        return _named(one.aggregator) | means | more
-
-
-def _named(rule: Choice) -> dict[str, Any]:
-    return {"aggregator": rule.name, "options": dict(rule.options)}
+        return named(one.aggregator) | means | more

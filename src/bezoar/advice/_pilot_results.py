@@ -5,12 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bezoar._arrays import Floats
+from bezoar.advice._candidates import named
 from bezoar.advice._scenarios import Scenario
 from bezoar.experiments import Choice
-
-Floats = NDArray[np.float64]
 
 #: Worst regrets this close to the least are ties, and the mean regret decides: pilots of other
 #: seeds differ by about as much.
@@ -46,15 +45,7 @@ class RankedRule:
 
     def document(self) -> dict[str, Any]:
         """As JSON holds it."""
-        return {
-            "aggregator": self.aggregator.name,
-            "options": dict(self.aggregator.options),
-            "regret_mean": self.regret_mean,
-            "regret_worst": self.regret_worst,
-            "accuracy_mean": self.accuracy_mean,
-            "accuracy_worst": self.accuracy_worst,
-            "scenarios": self.scenarios,
-        }
+        return named(self.aggregator) | {k: v for k, v in vars(self).items() if k != "aggregator"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +104,14 @@ class PilotResults:
         Rules that were dropped come after those that were not.
         """
         left = [
-            self._ranked(choice, regret, accuracy)
+            RankedRule(
+                aggregator=choice,
+                regret_mean=float(np.nanmean(regret)),
+                regret_worst=float(np.nanmax(regret)),
+                accuracy_mean=float(np.nanmean(accuracy)),
+                accuracy_worst=float(np.nanmin(accuracy)),
+                scenarios=int(np.isfinite(accuracy).sum()),
+            )
             for choice, regret, accuracy in zip(
                 self.rules.values(), self.regret, self.accuracy, strict=True
             )
@@ -127,17 +125,6 @@ class PilotResults:
             ranked.append(min(tied, key=lambda rule: (rule.regret_mean, rule.regret_worst)))
             left.remove(ranked[-1])
         return ranked
-
-    @staticmethod
-    def _ranked(choice: Choice, regret: Floats, accuracy: Floats) -> RankedRule:
-        return RankedRule(
-            aggregator=choice,
-            regret_mean=float(np.nanmean(regret)),
-            regret_worst=float(np.nanmax(regret)),
-            accuracy_mean=float(np.nanmean(accuracy)),
-            accuracy_worst=float(np.nanmin(accuracy)),
-            scenarios=int(np.isfinite(accuracy).sum()),
-        )
 
     def hopeful(self) -> dict[str, Choice]:
         """The rules that may still turn out to be the best."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bezoar._arrays import Floats
 from bezoar._seeds import Purpose, generator
 from bezoar.advice._scenarios import Scenario
 from bezoar.data import Dataset
@@ -16,8 +17,6 @@ from bezoar.experiments import Choice, RunSpec, prepare, threads
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-Floats = NDArray[np.float64]
 
 #: Training samples: so many an agent, within limits. Few are enough to tell rules apart.
 SAMPLES_AN_AGENT, LEAST_SAMPLES, MOST_SAMPLES = 40, 2_000, 60_000
@@ -80,15 +79,11 @@ def train_pilots(
     progress: Callable[[int], Any] | None = None,
     times: int = TIMES,
 ) -> tuple[Floats, int]:
-    """Train every rule in every scenario, together.
+    """Train every rule in every scenario, together; the scenarios share partition and seed.
 
     Args:
-        rules: the rules.
-        scenarios: what happens; all with the same partition and seed.
-        dataset: what is learned from.
-        iterations: how long.
+        rules, scenarios, dataset, iterations, workers: what is trained, on what, and how long.
         deadline: by ``time.monotonic()``, when to stop and be content with the latest measurement.
-        workers: how many threads.
         progress: is told the number of iterations done.
         times: how often to measure after the start.
 

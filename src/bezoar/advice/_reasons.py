@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.sparse.csgraph import connected_components
 
 from bezoar import theory
+from bezoar._arrays import Bools
+from bezoar._numbers import listed
 from bezoar.advice._pilot_results import PilotResults, RankedRule
 from bezoar.experiments import Choice
 from bezoar.networks import Network, place
@@ -16,8 +16,6 @@ PLACEMENTS = 30
 
 #: A loss below this is not worth a word.
 SMALL = 0.02
-
-Bools = NDArray[np.bool_]
 
 
 def reasons(
@@ -79,7 +77,7 @@ def _pieces(
 ) -> list[str]:
     """What becomes of the rules where poisoned agents cut the regular ones apart."""
     apart, most = _falling_apart(network, poisoned[-1])
-    seen = np.array([_components(scenario.network) > 1 for scenario in found.scenarios])
+    seen = np.array([scenario.network.regular_pieces > 1 for scenario in found.scenarios])
     told = []
     if apart:
         told.append(
@@ -98,10 +96,9 @@ def _contamination(network: Network, poisoned: Sequence[int]) -> list[str]:
     delta = poisoned[-1] / network.agents
     if worst.value <= delta:
         return []
-    names = ", ".join(network.names[agent] for agent in worst.poisoned[:5])
-    more = "" if len(worst.poisoned) <= 5 else ", …"
     return [
-        f"With {_agents(poisoned[-1])} at the worst places ({names}{more}) an agent has "
+        f"With {_agents(poisoned[-1])} at the worst places "
+        f"({listed(network.named(worst.poisoned), 5)}) an agent has "
         f"{worst.value:.0%} poisoned inputs, while {delta:.0%} of all agents are poisoned. If "
         "local data differ much, the error of robust rules follows the first number, that of the "
         "weighted mean the second (Table II)."
@@ -154,14 +151,9 @@ def _doubt(found: PilotResults, ranking: Sequence[RankedRule]) -> list[str]:
 
 def _falling_apart(network: Network, many: int) -> tuple[int, int]:
     """How many random placements cut the regular agents apart, and into how many pieces at most."""
-    pieces = [_components(place(network, many, "random", seed)) for seed in range(PLACEMENTS)]
+    placed = (place(network, many, "random", seed) for seed in range(PLACEMENTS))
+    pieces = [each.regular_pieces for each in placed]
     return sum(number > 1 for number in pieces), max(pieces)
-
-
-def _components(network: Network) -> int:
-    """The number of pieces that the regular agents' network has."""
-    regular = list(network.regular)
-    return int(connected_components(network.adjacency[regular][:, regular], directed=False)[0])
 
 
 def _agents(many: int) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import count
+from itertools import count, islice
 from typing import Any
 
 from bezoar.networks import Network, place
@@ -40,12 +40,12 @@ class Scenario:
 
     def fields(self) -> dict[str, Any]:
         """The fields of a spec that it decides."""
-        return {
-            "network": self.network,
-            "partition": self.partition,
-            "attack": self.attack,
-            "seed": self.seed,
-        }
+        return {name: value for name, value in vars(self).items() if name != "placement"}
+
+    def document(self) -> dict[str, Any]:
+        """As JSON holds it; of the network, who is poisoned."""
+        told = {name: value for name, value in vars(self).items() if name != "network"}
+        return {"poisoned": list(self.network.poisoned), **told}
 
     def __str__(self) -> str:
         many = len(self.network.poisoned)
@@ -63,17 +63,10 @@ def rounds(
 ) -> Iterator[list[list[Scenario]]]:
     """Scenarios to try one round after the other, for as long as there is time.
 
-    Every round has all partitions. Numbers and places of poisoned agents change from round to
-    round.
-
-    Args:
-        network: who is linked to whom; who is poisoned in it plays no part.
-        poisoned: how many agents may be poisoned, each number at least one.
-        partitions: how the samples may be divided.
-        attacks: what poisoned agents may do.
-        seed: every random choice follows from it.
-        few_at_first: whether the first round, in which all rules are tried, has one placement and
-            one attack only. Other rounds have two placements and all attacks.
+    Every round has all partitions, two placements and all attacks. If there are to be
+    ``few_at_first``, the first round, in which all rules are tried, has one placement and one
+    attack. Numbers and places of poisoned agents change from round to round; who is poisoned in the
+    network plays no part. Every random choice follows from the seed.
 
     Yields:
         For each partition, the scenarios that share their data and can be trained together.
@@ -81,7 +74,12 @@ def rounds(
     turns = count()
     for number in count():
         few = few_at_first and number == 0
-        places = [_placed(network, poisoned, next(turns), seed) for _ in range(1 if few else 2)]
+        places = []
+        for turn in islice(turns, 1 if few else 2):
+            # The placements in turn, with the numbers in turn, the largest first.
+            placement = PLACEMENTS[turn % len(PLACEMENTS)]
+            many = poisoned[-1 - turn % len(poisoned)]
+            places.append((placement, place(network, many, placement, seed + turn)))
         yield [
             [
                 Scenario(placed, placement, partition, attack, seed + number)
@@ -90,10 +88,3 @@ def rounds(
             ]
             for partition in partitions
         ]
-
-
-def _placed(network: Network, poisoned: Sequence[int], turn: int, seed: int) -> tuple[str, Network]:
-    """One of the placements in turn, with one of the numbers in turn, the largest first."""
-    placement = PLACEMENTS[turn % len(PLACEMENTS)]
-    many = poisoned[-1 - turn % len(poisoned)]
-    return placement, place(network, many, placement, seed + turn)

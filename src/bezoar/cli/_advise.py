@@ -8,7 +8,7 @@ from typing import Any
 from rich.text import Text
 
 from bezoar._errors import BezoarError
-from bezoar.advice import Advice, advice_figure, advice_page, advise
+from bezoar.advice import advice_figure, advice_page, advise
 from bezoar.cli._options import check_picture
 from bezoar.cli._screen import console, print_json, print_page, print_path, time_bar
 
@@ -41,18 +41,14 @@ def show_advice(given: Mapping[str, Any]) -> None:
     if given["json"]:
         print_json(advice.document())
         return
-    _print(advice)
-    if plot:
-        print_path("Picture", plot)
-
-
-def _print(advice: Advice) -> None:
     print_page(advice_page(advice))
     console.print(Text("Why", style="bold"))
     for reason in advice.reasons:
         console.print(f"- {reason}", markup=False)
     for rule, reason in advice.impossible.items():
         console.print(f"Not possible here: {rule}: {reason}", markup=False, style="dim")
+    if plot:
+        print_path("Picture", plot)
 
 
 def read_number(text: str) -> int | tuple[int, int] | None:

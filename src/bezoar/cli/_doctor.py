@@ -15,15 +15,19 @@ PACKAGES = ("torch", "numpy", "scipy", "networkx", "matplotlib", "pydantic", "ty
 
 def doctor(json: bool) -> None:
     """Print versions, threads, speed and data of this machine and installation."""
+    devices = ["cpu", *(f"cuda:{place}" for place in range(torch.cuda.device_count()))]
+    devices += ["mps"] if torch.backends.mps.is_available() else []
+    mnist, where = data.mnist(), resources.files("bezoar.data") / "mnist"
+    images = f"{len(mnist.train):,} and {len(mnist.test):,} images, checked, in {where}"
     report = {
         "bezoar": __version__,
         "python": platform.python_version(),
         "system": platform.platform(),
         "cores": available_cores(),
         "workers": f"{available_cores()} threads, torch at one thread in each",
-        "devices": _devices(),
+        "devices": ", ".join(devices),
         "matrix products": f"{product_speed() / 1e9:.0f} GF/s in float32, all workers together",
-        "mnist": _mnist(),
+        "mnist": images,
         **{name: metadata.version(name) for name in PACKAGES},
     }
     if json:
@@ -31,18 +35,3 @@ def doctor(json: bool) -> None:
     else:
         rows = ((key, str(value)) for key, value in report.items())
         print_table(Table.of("bezoar doctor", ("what", "found"), rows))
-
-
-def _devices() -> str:
-    devices = ["cpu"]
-    if torch.cuda.is_available():
-        devices += [f"cuda:{place}" for place in range(torch.cuda.device_count())]
-    if torch.backends.mps.is_available():
-        devices.append("mps")
-    return ", ".join(devices)
-
-
-def _mnist() -> str:
-    where = resources.files("bezoar.data") / "mnist"
-    dataset = data.mnist()
-    return f"{len(dataset.train):,} and {len(dataset.test):,} images, checked, in {where}"

@@ -19,28 +19,20 @@ def list_(kind: str | None, json: bool) -> None:
         print_json({name: _entries(table) for name, table in kinds.items()})
         return
     for name, table in kinds.items():
-        rows = (
-            (entry["name"], _options(entry["options"]), entry["summary"])
-            for entry in _entries(table)
-        )
+        rows = []
+        for entry in _entries(table):
+            options = ", ".join(f"{option}={value}" for option, value in entry["options"].items())
+            rows.append((entry["name"], options, entry["summary"]))
         print_table(Table.of(name, ("name", "options", "what it is"), rows))
 
 
 def _entries(table: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return [
-        {
-            "name": name,
-            "options": {} if isinstance(entry, str) else _defaults(entry),
-            "summary": entry if isinstance(entry, str) else summary_of(entry),
-        }
-        for name, entry in table.items()
-    ]
-
-
-def _defaults(make: Any) -> dict[str, Any]:
-    """Every option with its default; ``None`` where it must be given."""
-    return dict.fromkeys(options_model(make).model_fields) | default_options(make)
-
-
-def _options(options: dict[str, Any]) -> str:
-    return ", ".join(f"{name}={value}" for name, value in options.items())
+    """What is told of each entry; an option that must be given has the default ``None``."""
+    entries = []
+    for name, entry in table.items():
+        options, summary = {}, entry
+        if not isinstance(entry, str):
+            options = dict.fromkeys(options_model(entry).model_fields) | default_options(entry)
+            summary = summary_of(entry)
+        entries.append({"name": name, "options": options, "summary": summary})
+    return entries

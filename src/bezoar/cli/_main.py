@@ -115,7 +115,7 @@ def run(
     """Train one run, or one for each aggregator given, and show the results."""
     from bezoar.cli import _run
 
-    _run.run(spec, context.params, aggregator or [], baseline, store, workers, plot, json)
+    _run.run(context.params)
 
 
 @app.command()
@@ -161,7 +161,7 @@ def compare(
     """Train every rule that is possible on a network, and rank them by what the agents hold."""
     from bezoar.cli import _compare
 
-    _compare.compare_rules(context.params, rules or [], store, workers, plot, json)
+    _compare.compare_rules(context.params)
 
 
 @app.command()
@@ -181,6 +181,7 @@ def sweep(
 
 @app.command()
 def reproduce(
+    context: typer.Context,
     figures: Annotated[
         list[str],
         typer.Argument(
@@ -220,8 +221,7 @@ def reproduce(
     """Reproduce figures and tables of the paper, and judge its claims about them."""
     from bezoar.cli import _reproduce
 
-    variant = _reproduce.read_variant(scale, setting, quick, iterations, device)
-    _reproduce.reproduce(figures, out, seeds, variant, workers, markdown)
+    _reproduce.reproduce(context.params)
 
 
 @app.command()
@@ -252,6 +252,7 @@ def report(
 
 @app.command()
 def show(
+    context: typer.Context,
     network: Network = None,
     poisoned: Poisoned = None,
     placement: Placement = None,
@@ -266,10 +267,7 @@ def show(
     """Show a network, who is poisoned, and the partition of the samples."""
     from bezoar.cli import _show
 
-    given: dict[str, Any] = {"network": network, "poisoned": poisoned, "placement": placement}
-    given |= {"partition": partition, "dataset": dataset, "samples": samples}
-    fields = {name: value for name, value in given.items() if value is not None}
-    _show.show({**fields, "seed": seed}, plot, json)
+    _show.show(context.params)
 
 
 @app.command()
@@ -300,6 +298,7 @@ def advise(
 
 @app.command()
 def theory(
+    context: typer.Context,
     network: Annotated[str, choice("networks", FILES)] = "two_castle",
     poisoned: Poisoned = None,
     placement: Placement = None,
@@ -310,7 +309,7 @@ def theory(
     """Show what the theory promises on a network, and the worst placement of poisoned agents."""
     from bezoar.cli import _theory
 
-    _theory.show_theory(network, poisoned, placement, seed, aggregator or [], json)
+    _theory.show_theory(context.params)
 
 
 @app.command(name="list")

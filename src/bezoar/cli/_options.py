@@ -1,6 +1,7 @@
 """Options that several commands read; light, so that commands without training start fast."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -78,6 +79,13 @@ def _use_data_dir(folder: Path | None) -> Path | None:
             raise BezoarError(f"data_dir: expected a folder, found {str(folder)!r}")
         os.environ[DATA_VARIABLE] = str(folder)
     return folder
+
+
+def spec_fields(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Those options that were given and have the name of a field of a spec."""
+    from bezoar.experiments import RunSpec
+
+    return {name: given[name] for name in RunSpec.model_fields if given.get(name) is not None}
 
 
 def check_picture(path: Path | None) -> None:

@@ -1,13 +1,12 @@
 """A sweep on the terminal: what is planned, and a bar for every group of runs."""
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 
 from rich.progress import Progress, TaskID
 from torch import Tensor
 
-from bezoar.cli._screen import accuracies, count, duration, errors, training_bars
+from bezoar.cli._screen import accuracies, count, duration, errors
 from bezoar.experiments import Plan, RunSpec, Watch, first_accuracies
 
 #: Groups shown at most before and after the one that is trained.
@@ -33,13 +32,6 @@ def group_title(specs: Sequence[RunSpec]) -> str:
     names = list(dict.fromkeys(str(spec.network).partition(":")[0] for spec in specs))
     where = ", ".join(names) if len(names) <= 3 else f"{len(names)} networks"
     return f"{first.partition} on {where}, seed {first.seed}: {count(len(specs), 'run')}"
-
-
-@contextmanager
-def sweep_progress(workers: int | None = None) -> Iterator["Bars"]:
-    """Show the plan of a sweep and a bar for each of its groups on the error stream."""
-    with training_bars() as bars:
-        yield Bars(bars, workers)
 
 
 class Bars(Watch):

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import typer
 
@@ -52,37 +52,31 @@ NAMES = {"mnist": MNIST_FIGURES, "all": ALL_FIGURES} | {
 }
 
 
-def read_variant(
-    scale: str | None, setting: str, quick: bool, iterations: int | None, device: str
-) -> Variant:
+def read_variant(given: Mapping[str, Any]) -> Variant:
     """The variant that the options of the command ask for."""
+    quick, scale = given["quick"], given["scale"]
     if quick and scale not in (None, "quick"):
         raise BezoarError(f"quick: is a scale of its own, found the scale {scale!r} beside it")
     scales: dict[str, Scale] = {name: name for name in get_args(Scale)}
     settings: dict[str, Whose] = {name: name for name in get_args(Whose)}
     return Variant(
         choose("scale", "quick" if quick else scale or "paper", scales),
-        choose("setting", setting, settings),
-        iterations,
-        device,
+        choose("setting", given["setting"], settings),
+        given["iterations"],
+        given["device"],
     )
 
 
-def reproduce(
-    names: Sequence[str],
-    out: Path,
-    seeds: int,
-    variant: Variant,
-    workers: int | None = None,
-    markdown: Path | None = None,
-) -> None:
-    """Reproduce what is named and save it under ``out``, each in a folder of its own.
+def reproduce(given: Mapping[str, Any]) -> None:
+    """Reproduce what was asked for, each figure and table in a folder of its own.
 
     The runs of all figures are trained in one sweep, into a store that the next call goes on with.
     """
+    variant, markdown = read_variant(given), given["markdown"]
+    out, seeds, workers = given["out"], given["seeds"], given["workers"]
     if markdown:
         paper.check_record(markdown)
-    chosen = [part for name in names for part in choose("figure", name, NAMES)]
+    chosen = [part for name in given["figures"] for part in choose("figure", name, NAMES)]
     wanted = list(dict.fromkeys(chosen))
     commands = {name: _command(name, seeds, variant) for name in wanted}
     figures = _train(wanted, commands, seeds, variant, workers, Store(out / "store"))

@@ -7,8 +7,9 @@ from typing import Any
 
 import typer
 
+from bezoar import report
 from bezoar._errors import BezoarError
-from bezoar.cli._options import check_picture
+from bezoar.cli._options import check_picture, spec_fields
 from bezoar.cli._screen import (
     console,
     errors,
@@ -32,18 +33,6 @@ from bezoar.experiments import (
     read_toml,
     run_all,
 )
-from bezoar.report import (
-    BASELINE,
-    Curve,
-    Panel,
-    agents_table,
-    data_note,
-    describe,
-    network_note,
-    panel_page,
-    panels_figure,
-    shown_first,
-)
 from bezoar.training import History
 
 NOTHING_KEPT = (
@@ -52,20 +41,13 @@ NOTHING_KEPT = (
 )
 
 
-def run(
-    path: Path | None,
-    options: Mapping[str, Any],
-    aggregators: Sequence[str],
-    baseline: bool,
-    store: Path | None,
-    workers: int | None,
-    plot: Path | None,
-    json: bool,
-) -> None:
+def run(given: Mapping[str, Any]) -> None:
     """Train one run, or one for each rule side by side, and show the results.
 
-    Options that have the name of a field of a spec replace it.
+    What was typed is ``given``: options with the name of a field of a spec replace it.
     """
+    path: Path | None = given["spec"]
+    plot: Path | None = given["plot"]
     check_picture(plot)
     fields = read_toml(path) if path else {}
     folder = path.parent if path else None
@@ -73,42 +55,45 @@ def run(
     fields |= {
         name: read_choice(name, fields[name], folder) for name in fields.keys() & set(CHOICES)
     }
-    names = RunSpec.model_fields.keys() - {"aggregator"}
-    fields |= {name: options[name] for name in names if options.get(name) is not None}
-    rules = list(aggregators) or [fields.get("aggregator", "weighted_mean")]
+    default = fields.get("aggregator", "weighted_mean")
+    fields |= spec_fields(given)
+    rules = given["aggregator"] or [default]
     specs = [RunSpec.read({**fields, "aggregator": rule}) for rule in rules]
-    if baseline:
+    if given["baseline"]:
         specs.append(RunSpec.read({**fields, "aggregator": "weighted_mean", "poisoned": ()}))
     first = specs[0]
     before = time.perf_counter()
     runs = []
-    for one in train_shown(specs, store, workers):
+    for one in train_shown(specs, given["store"], given["workers"]):
         if isinstance(one, Failure):
             raise BezoarError(one.reason)
         runs.append(one)
     seconds = time.perf_counter() - before
-    panel = _panel(specs, runs, baseline)
     note, network = dataset_of(first).note, network_of(first)
-    notes = [data_note(first.dataset, note), network_note(first.network, network.note)]
-    metrics = shown_first(runs)
+    names = [*("" for _ in rules), report.BASELINE]  # if that was asked for, it is the last
+    trained = zip(specs, runs, names, strict=False)
+    curves = tuple(report.Curve.of(spec.aggregator, (run,), name) for spec, run, name in trained)
+    panel = report.Panel(f"{network.name}, {first.partition}", curves, network)
+    about_network = report.network_note(first.network, network.note)
+    notes = [*filter(None, (report.data_note(first.dataset, note), about_network))]
     if plot:
-        panels_figure(plot, [panel], metrics, " ".join(filter(None, notes)))
-    if json:
-        print_json(
-            _document(specs, runs, seconds) | {"data_note": note, "network_note": network.note}
-        )
+        report.panels_figure(plot, [panel], report.shown_first(runs), " ".join(notes))
+    if given["json"]:
+        notes_told = {"data_note": note, "network_note": network.note}
+        documents = [_document(*both) for both in zip(specs, runs, strict=True)]
+        print_json({"runs": documents, "seconds": round(seconds, 3), **notes_told})
         return
     title = f"{first.model} on {first.dataset}, {first.partition}, on {first.network}"
     about = f"attack {first.attack}; {first.iterations} iterations in {seconds:.1f} s."
-    page = panel_page(title, panel, f"{describe(network)}; {about}")
+    page = report.panel_page(title, panel, f"{report.describe(network)}; {about}")
     print_page(page)
     print_meanings(page.tables[0].columns)
     for curve, spec in zip(panel.curves, specs, strict=True):
         [own] = curve.runs
         if own.agents or own.listening:
             title = f"Every agent with {curve.name}"
-            print_table(agents_table(own, network_of(spec), title=title))
-    for sentence in filter(None, notes):
+            print_table(report.agents_table(own, network_of(spec), title=title))
+    for sentence in notes:
         console.print(sentence, markup=False)
     if plot:
         print_path("Picture", plot)
@@ -128,37 +113,14 @@ def train_shown(
     return sweep_shown(specs, Store(store), workers).runs
 
 
-def _panel(specs: Sequence[RunSpec], runs: Sequence[History | StoredRun], baseline: bool) -> Panel:
-    """A curve for each run; the last may be the baseline."""
-    curves = []
-    for place, (spec, run) in enumerate(zip(specs, runs, strict=True), start=1):
-        is_baseline = baseline and place == len(specs)
-        curves.append(Curve.of(spec.aggregator, (run,), BASELINE if is_baseline else ""))
-    network = network_of(specs[0])
-    return Panel(f"{network.name}, {specs[0].partition}", tuple(curves), network)
-
-
-def _document(
-    specs: Sequence[RunSpec], runs: Sequence[History | StoredRun], seconds: float
-) -> dict[str, Any]:
-    return {
-        "runs": [
-            {
-                "spec": spec.model_dump(mode="json"),
-                "iterations": run.iterations.tolist(),
-                "metrics": {name: values.tolist() for name, values in run.metrics.items()},
-                **_of_agents(run),
-                "diverged": run.diverged,
-            }
-            for spec, run in zip(specs, runs, strict=True)
-        ],
-        "seconds": round(seconds, 3),
+def _document(spec: RunSpec, run: History | StoredRun) -> dict[str, Any]:
+    """A run for machines; weights are told as who listened, to whom, and how much."""
+    told: dict[str, Any] = {
+        "spec": spec.model_dump(mode="json"),
+        "iterations": run.iterations.tolist(),
+        "metrics": {name: values.tolist() for name, values in run.metrics.items()},
+        "diverged": run.diverged,
     }
-
-
-def _of_agents(run: History | StoredRun) -> dict[str, Any]:
-    """What was asked for of single agents; weights as who listened, to whom, and how much."""
-    told: dict[str, Any] = {}
     if run.agents:
         told["agents"] = {name: values.tolist() for name, values in run.agents.items()}
     if run.listening:

@@ -1,6 +1,6 @@
 """``bezoar runs``: what is in a store."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +36,15 @@ def list_runs(path: Path, conditions: Sequence[str], export: Path | None, json: 
     wanted = read_conditions(conditions)
     store = Store.find(path)
     problems: list[BezoarError] = []
-    readable = _readable(store.runs(problems.append), problems)
-    runs = sorted((run for run in readable if matches(spec_of(run), wanted)), key=_order)
+    runs = []
+    for run in store.runs(problems.append):
+        try:
+            run.verify()
+            if matches(spec_of(run), wanted):
+                runs.append(run)
+        except BezoarError as error:
+            problems.append(error)
+    runs.sort(key=_order)
     exported = export_runs(runs, export) if export else []
     if json:
         print_json([_document(run) for run in runs])
@@ -76,19 +83,6 @@ def remove_garbage(path: Path, outdated: bool, dry_run: bool, json: bool) -> Non
     total = filesize.decimal(sum(gone.size for gone in removals))
     verb = "would be removed" if dry_run else "removed"
     console.print(f"{count(len(removals), 'folder')} {verb}, {total}")
-
-
-def _readable(runs: Iterable[StoredRun], problems: list[BezoarError]) -> list[StoredRun]:
-    """The runs that are whole and whose specs can be read; what is wrong with others is noted."""
-    found = []
-    for run in runs:
-        try:
-            run.verify()
-            spec_of(run)
-            found.append(run)
-        except BezoarError as error:
-            problems.append(error)
-    return found
 
 
 def _order(run: StoredRun) -> tuple[Any, ...]:

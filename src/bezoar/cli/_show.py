@@ -1,18 +1,20 @@
 """``bezoar show``."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from bezoar.cli._options import check_picture
+from bezoar.cli._options import check_picture, spec_fields
 from bezoar.cli._screen import print_json, print_page, print_path
 from bezoar.experiments import RunSpec, dataset_of, network_of
 from bezoar.report import network_page, samples_of
 
 
-def show(given: dict[str, Any], plot: Path | None, json: bool) -> None:
-    """Show a network and a partition over its agents."""
+def show(given: Mapping[str, Any]) -> None:
+    """Show a network and a partition over its agents; ``given`` is what was typed."""
+    plot: Path | None = given["plot"]
     check_picture(plot)
-    spec = RunSpec.read(given)
+    spec = RunSpec.read(spec_fields(given))
     network = network_of(spec)
     samples = samples_of(spec, network.agents)
     pictures = []
@@ -24,7 +26,7 @@ def show(given: dict[str, Any], plot: Path | None, json: bool) -> None:
             network_figure(plot, network),
             partition_figure(beside, samples, network.poisoned, network.names),
         ]
-    if json:
+    if given["json"]:
         print_json(
             {
                 "network": network.name,

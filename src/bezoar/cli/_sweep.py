@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from bezoar.cli._progress import plan_text, sweep_progress
+from bezoar.cli._progress import Bars, plan_text
 from bezoar.cli._screen import (
     console,
     count,
@@ -18,6 +18,7 @@ from bezoar.cli._screen import (
     print_meanings,
     print_path,
     print_table,
+    training_bars,
 )
 from bezoar.experiments import (
     Failure,
@@ -66,8 +67,8 @@ def run_sweep(path: Path, where: Path, workers: int | None, dry_run: bool, json:
 def sweep_shown(specs: Sequence[RunSpec], store: Store, workers: int | None) -> Swept:
     """Sweep with progress on the error stream; if it is stopped, say how to continue."""
     try:
-        with sweep_progress(workers) as watch, threads(workers) as executor:
-            return sweep(specs, store, executor, watch)
+        with training_bars() as bars, threads(workers) as executor:
+            return sweep(specs, store, executor, Bars(bars, workers))
     except StoreError as error:
         raise StoreError(f"{error}; {GOES_ON}") from error
     except KeyboardInterrupt:
@@ -94,22 +95,15 @@ def _print(swept: Swept, store: Store, seconds: float) -> None:
 
 
 def print_failures(failures: Sequence[Failure]) -> None:
-    """Print on the error stream which runs failed, and why."""
+    """Print on the error stream which runs failed, why, and their fields that are not usual."""
     for failure in failures[:FAILURES]:
-        fields = ", ".join(f"{field} = {text!r}" for field, text in _given(failure.spec).items())
-        errors.print(f"failed: {failure.reason}\n  {fields}", markup=False, soft_wrap=True)
+        spec, fields = failure.spec, RunSpec.model_fields
+        given = (name for name in fields if name in spec.model_fields_set)
+        changed = (n for n in given if str(getattr(spec, n)) != str(fields[n].default))
+        told = ", ".join(f"{name} = {field_text(spec, name)!r}" for name in changed)
+        errors.print(f"failed: {failure.reason}\n  {told}", markup=False, soft_wrap=True)
     if len(failures) > FAILURES:
         errors.print(f"… and {count(len(failures) - FAILURES, 'failure')} more; see --json")
-
-
-def _given(spec: RunSpec) -> dict[str, str]:
-    """The fields of a spec that differ from their defaults, as text."""
-    return {
-        field: field_text(spec, field)
-        for field in RunSpec.model_fields
-        if field in spec.model_fields_set
-        and str(getattr(spec, field)) != str(RunSpec.model_fields[field].default)
-    }
 
 
 def _document(swept: Swept, store: Store, seconds: float) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """``bezoar theory``: what the theory says of a network, without torch."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bezoar import theory
@@ -11,22 +11,15 @@ from bezoar.networks import Network
 from bezoar.report import describe, network_note, theory_page
 
 
-def show_theory(
-    network: str,
-    poisoned: str | None,
-    placement: str | None,
-    seed: int,
-    rules: Sequence[str],
-    json: bool,
-) -> None:
-    """Print what the theory says of a network."""
-    choice = read_choice("network", network)
-    who = None if poisoned is None else read_poisoned(poisoned)
-    made = poisoned_network(choice, who, placement, seed)
-    asked = [_rule(text, made) for text in rules]
+def show_theory(given: Mapping[str, Any]) -> None:
+    """Print what the theory says of a network; ``given`` is what was typed."""
+    choice = read_choice("network", given["network"])
+    who = None if given["poisoned"] is None else read_poisoned(given["poisoned"])
+    made = poisoned_network(choice, who, given["placement"], given["seed"])
+    asked = [_rule(text, made) for text in given["aggregator"] or ()]
     names = {rule["aggregator"] for rule in asked}
     found = theory.overview(made, _common_mixing(asked), names)
-    if json:
+    if given["json"]:
         more = {"names": list(made.names), "network_note": made.note, "rules": asked}
         print_json(found | more)
         return
@@ -34,7 +27,7 @@ def show_theory(
     unknown = names - {"weighted_mean", *theory.MATRIX_OF}
     notes = [f"{rule}: no contraction constant ρ is known." for rule in sorted(unknown)]
     told = [*impossible, *notes, *filter(None, [network_note(choice, made.note)])]
-    print_page(theory_page(f"{network}: {describe(made)}", made, found, told))
+    print_page(theory_page(f"{given['network']}: {describe(made)}", made, found, told))
 
 
 def _rule(text: str, network: Network) -> dict[str, Any]:

@@ -10,8 +10,7 @@ from typing import Any
 from bezoar import _options
 from bezoar.data._cifar import cifar10, cifar100
 from bezoar.data._dataset import Dataset
-from bezoar.data._fashion_mnist import fashion_mnist
-from bezoar.data._mnist import mnist
+from bezoar.data._mnist import fashion_mnist, mnist
 from bezoar.data._npz import from_npz
 from bezoar.data._partitions import IID, ByClass, Dirichlet, Partition, Partitioner
 from bezoar.data._tiny_imagenet import tiny_imagenet

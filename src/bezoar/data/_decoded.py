@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bezoar._errors import BezoarError
 from bezoar._files import make_folder, sync_folder, write_synced
@@ -72,7 +71,11 @@ def _save(dataset: Dataset, folder: Path) -> None:
 @lru_cache(maxsize=8)
 def _load(folder: Path) -> Dataset:
     try:
-        arrays: dict[str, Any] = {part: _mapped(folder / f"{part}.npy") for part in _ARRAYS}
+        # Plain arrays over mapped memory, read-only: numpy's own class for it is slow to index.
+        arrays: dict[str, Any] = {
+            part: np.asarray(np.load(folder / f"{part}.npy", mmap_mode="r", allow_pickle=False))
+            for part in _ARRAYS
+        }
         about = json.loads((folder / "about.json").read_bytes())
         names = tuple(about["class_names"])
         return Dataset(
@@ -84,12 +87,6 @@ def _load(folder: Path) -> Dataset:
         )
     except (ValueError, KeyError, TypeError, EOFError, FileNotFoundError) as error:
         raise BezoarError(f"{folder} is damaged ({error}); delete it to decode it again") from error
-
-
-def _mapped(path: Path) -> NDArray[np.generic]:
-    """The array in a file, read-only, in memory only where it is used."""
-    # A plain array over the mapped memory: numpy's own class for it is slow to index.
-    return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
 
 
 def _cut_down_note(dataset: Dataset, whole: tuple[int, int]) -> str:

@@ -16,15 +16,10 @@ DATA_VARIABLE = "BEZOAR_DATA"
 
 @dataclass(frozen=True)
 class OfficialFile:
-    """A file as its publisher offers it.
+    """A file of a dataset as its publisher offers it; its name may have a folder in front.
 
-    Attributes:
-        dataset: the dataset's name.
-        filename: what the file is called, perhaps with a folder in front.
-        md5: its checksum.
-        url: its address.
-        cut_down: what a cut-down archive in the same layout may be called, as a pattern for
-            :meth:`pathlib.Path.glob`; by default none is accepted.
+    ``cut_down`` is what a cut-down archive in the same layout may be called, as a pattern for
+    :meth:`pathlib.Path.glob`; by default none is accepted.
     """
 
     dataset: str

@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from bezoar.experiments._choice import Choice, option_text, read_choice
-from bezoar.experiments._grid import LISTS, expand, read_sweep
+from bezoar.experiments._grid import expand, read_sweep
 from bezoar.experiments._identity import versions
 from bezoar.experiments._plan import Failure, Plan, make_plan
 from bezoar.experiments._provenance import machine, provenance
@@ -26,6 +26,7 @@ from bezoar.experiments._select import (
 from bezoar.experiments._spec import (
     CHOICES,
     FORMAL,
+    LISTS,
     RunSpec,
     read_poisoned,
     read_toml,
@@ -55,15 +56,6 @@ if TYPE_CHECKING:
         prepare,
         train,
     )
-
-#: What needs torch or networkx is imported when it is first asked for.
-_HOMES = {
-    "_made": (
-        *("dataset_of", "network_of", "network_of_run", "partition_of", "poisoned_network"),
-        "run_key",
-    ),
-    "_prepare": ("Prepared", "Report", "prepare", "train"),
-}
 
 __all__ = [
     "CHOICES",
@@ -120,7 +112,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    for home, names in _HOMES.items():
-        if name in names:
-            return getattr(import_module(f"bezoar.experiments.{home}"), name)
+    if name in __all__:
+        for module in ("_made", "_prepare"):  # which need networkx and torch
+            found = import_module(f"bezoar.experiments.{module}")
+            if hasattr(found, name):
+                return getattr(found, name)
     raise AttributeError(f"module 'bezoar.experiments' has no attribute {name!r}")

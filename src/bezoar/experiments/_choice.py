@@ -67,19 +67,13 @@ class Choice:
         return {"name": self.name, **self.options} if self.options else self.name
 
     def make(self, **instead: Any) -> Any:
-        """The part.
-
-        Args:
-            **instead: values of options that take the place of its own.
-        """
+        """The part; with ``instead``, values of options that take the place of its own."""
         if self.part is not None:
             return self.part
         make = _parts.maker(self.kind, self.name)
         try:
             made = make(**read_options(make, {**self.options, **instead}))
-        except BezoarError as error:
-            raise BezoarError(f"{self.kind} {self.name}: {error}") from None
-        except TypeError as error:
+        except (BezoarError, TypeError) as error:
             raise BezoarError(f"{self.kind} {self.name}: {error}") from error
         return _parts.check_made(self.kind, self.name, made)
 
@@ -100,10 +94,7 @@ class Choice:
 def read_choice(kind: str, found: Any, folder: Path | None = None) -> Choice:
     """A choice as it is typed, as a table, or as the part itself.
 
-    Args:
-        kind: the field of a spec that it is for.
-        found: what was given.
-        folder: what relative paths are relative to.
+    ``kind`` is the field of a spec that it is for; relative paths are relative to the ``folder``.
 
     Raises:
         BezoarError: with what was found and what is allowed.

@@ -6,16 +6,13 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
+from bezoar._checks import instance
 from bezoar._errors import BezoarError
 from bezoar._options import nearest_first
-from bezoar.experiments._spec import CHOICES, RunSpec, read_toml
+from bezoar.experiments._spec import CHOICES, LISTS, RunSpec, read_toml
 
 #: The field with the blocks of what should vary together.
 GROUP = "group"
-
-#: Fields and options whose value is a list by nature, and how many lists that is inside each
-#: other. A list with one list more inside is swept.
-LISTS = {"poisoned": 1, "metrics": 1, "listening": 1, "head": 1, "edges": 2}
 
 #: The largest number of combinations a document may have.
 MOST = 100_000
@@ -39,13 +36,15 @@ def expand(fields: Mapping[str, Any], folder: Path | None = None) -> list[RunSpe
         fields: the document.
         folder: what relative paths in it are relative to.
     """
-    if not isinstance(fields, Mapping):
-        raise BezoarError(f"fields: expected the fields of a sweep by name, found {fields!r}")
+    instance("fields", fields, Mapping, "the fields of a sweep by name")
     common = {field: value for field, value in fields.items() if field != GROUP}
     if GROUP not in fields:
         return list(dict.fromkeys(_product(common, folder)))
     specs: dict[RunSpec, None] = {}
-    for number, block in enumerate(_blocks(fields[GROUP]), start=1):
+    blocks = fields[GROUP]
+    if not _is_several(blocks) or not blocks or not all(isinstance(b, Mapping) for b in blocks):
+        raise BezoarError(f"group: expected blocks of fields, as in [[group]]; found {blocks!r}")
+    for number, block in enumerate(blocks, start=1):
         try:
             specs |= dict.fromkeys(_product(common | dict(block), folder))
         except BezoarError as error:
@@ -83,12 +82,6 @@ def as_specs(found: Any) -> list[RunSpec]:
     return specs
 
 
-def _blocks(found: Any) -> list[Mapping[str, Any]]:
-    if not _is_several(found) or not found or not all(isinstance(b, Mapping) for b in found):
-        raise BezoarError(f"group: expected blocks of fields, as in [[group]]; found {found!r}")
-    return list(found)
-
-
 def _product(fields: Mapping[str, Any], folder: Path | None) -> Iterator[RunSpec]:
     """The spec of every combination of the fields' values."""
     allowed = [*RunSpec.model_fields, GROUP]
@@ -96,21 +89,17 @@ def _product(fields: Mapping[str, Any], folder: Path | None) -> Iterator[RunSpec
         if field not in RunSpec.model_fields:
             names = ", ".join(nearest_first(field, allowed))
             raise BezoarError(f"no field {field!r}; allowed: {names}")
-    axes = [_values(field, value) for field, value in fields.items()]
+    axes = []
+    for field, value in fields.items():
+        items = _items(field, value)
+        is_choice = field in CHOICES
+        axes.append([c for one in items for c in _choices(field, one)] if is_choice else items)
     count = prod(map(len, axes))
     if count > MOST:
         raise BezoarError(f"sweep: {count:,} combinations found; allowed: at most {MOST:,}")
     return (
         RunSpec.read(dict(zip(fields, values, strict=True)), folder) for values in product(*axes)
     )
-
-
-def _values(field: str, value: Any) -> list[Any]:
-    """The values of a field, one or several."""
-    items = _items(field, value)
-    if field not in CHOICES:
-        return items
-    return [choice for item in items for choice in _choices(field, item)]
 
 
 def _choices(field: str, item: Any) -> list[Any]:

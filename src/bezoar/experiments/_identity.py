@@ -22,7 +22,7 @@ COMPUTING = (
     "*.py",
     *(f"{room}/**/*.py" for room in ("networks", "data", "models", "attacks", "aggregators")),
     *(f"{room}/**/*.py" for room in ("exchange", "training")),
-    *(f"experiments/_{module}.py" for module in ("made", "prepare", "pretraining")),
+    *(f"experiments/_{module}.py" for module in ("made", "prepare")),
 )
 
 
@@ -30,12 +30,8 @@ def identity(spec: RunSpec, network: "Network", dataset: "Dataset") -> str:
     """The name of a run: the same however it is spelled and wherever its files lie.
 
     It covers the spec with every option written out, the network and who is poisoned, the data,
-    the content of files and users' own code that the spec names, and what computes.
-
-    Args:
-        spec: what is run.
-        network: the network that the spec leads to.
-        dataset: the data that it leads to.
+    the content of files and users' own code that the spec names, and what computes. The network and
+    the data are those that the spec leads to.
 
     Raises:
         BezoarError: if a part has no name, or a file that is named cannot be read.

@@ -35,12 +35,10 @@ def poisoned_network(
     """A network with a word on who is poisoned.
 
     Args:
-        choice: the network.
-        poisoned: how many agents; or the names of those that are; or, if ``None``, as the network
-            says.
+        choice, seed: the network, and what random placements follow from.
+        poisoned: how many agents; the names of those that are; or ``None``: as the network says.
         placement: where a number of agents sit; see :func:`bezoar.networks.place`. By default
             where the network says; where it does not, the last agents.
-        seed: what random placements follow from.
     """
     if placement is not None and isinstance(poisoned, tuple) and poisoned:
         raise BezoarError(
@@ -63,12 +61,9 @@ def dataset_of(spec: RunSpec) -> Dataset:
 
 
 def partition_of(spec: RunSpec, agents: int, dataset: Dataset | None = None) -> Partition:
-    """Which agent holds which samples in a run of a spec.
+    """Which of so many agents holds which samples in a run of a spec.
 
-    Args:
-        spec: what is run.
-        agents: how many agents there are.
-        dataset: its data, if it is at hand; the file it was read from may have changed since.
+    If its data is at hand it is given: the file it was read from may have changed since.
     """
     choice = spec.partition
     return _partition(dataset or dataset_of(spec), choice, _maker(choice), agents, spec.seed)

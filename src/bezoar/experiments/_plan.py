@@ -22,12 +22,7 @@ MOST_RUNS = 128
 
 @dataclass(frozen=True)
 class Failure:
-    """A run that could not be.
-
-    Attributes:
-        spec: what it was to be.
-        reason: why it could not.
-    """
+    """A run that could not be: what it was to be, and why it could not."""
 
     spec: RunSpec
     reason: str
@@ -81,12 +76,8 @@ def make_plan(
     """Plan a sweep; nothing is written.
 
     Groups are made of all specs that can be run, then the finished ones are taken out: what is
-    already there does not move the others between groups.
-
-    Args:
-        specs: what to run; two spellings of a run count once.
-        store: where finished runs are.
-        progress: is told how many specs were looked at.
+    already there does not move the others between groups. Two spellings of a run count once. The
+    ``progress`` is told how many specs were looked at.
     """
     from bezoar.experiments._prepare import prepare
 
@@ -130,12 +121,8 @@ def together(
     """Which runs are stepped together: those that share everything a pass over the data needs.
 
     Groups are trained one after the other, each with all workers: side by side they would only
-    compete for the same cores.
-
-    Args:
-        runs: what is to be trained.
-        memory: the bytes a group may take; a larger one is split. Default: half of the machine's.
-        most: the runs a group may have; more are split evenly.
+    compete for the same cores. A group that takes more bytes of memory, by default more than half
+    of the machine's, is split; one that has more than the ``most`` runs is split evenly.
 
     Returns:
         The runs of each group, by their places.

@@ -12,9 +12,8 @@ from bezoar import data, models, training
 from bezoar._errors import BezoarError
 from bezoar.experiments._identity import identity
 from bezoar.experiments._made import dataset_of, network_of, part, partition_of
-from bezoar.experiments._pretraining import pretraining
 from bezoar.experiments._spec import RunSpec
-from bezoar.models import Model, Softmax, Start
+from bezoar.models import Model, Pretrained, Softmax, Start
 from bezoar.networks import Network
 from bezoar.store import StoredRun
 from bezoar.training import (
@@ -31,6 +30,9 @@ from bezoar.training import (
 
 #: A trained model: its parameters and buffers by name.
 Tensors = Mapping[str, Tensor]
+
+#: How many agents share a batch of a pretraining.
+AGENTS = 4
 
 #: Called by an engine with the number of iterations done, and the latest metrics.
 Report = Callable[[int, dict[str, Tensor]], Any]
@@ -150,6 +152,40 @@ def prepare(spec: RunSpec) -> Prepared:
     return Prepared(spec, network, dataset, model, run)
 
 
+def pretraining(spec: RunSpec, dataset: data.Dataset) -> RunSpec | None:
+    """The spec of the run whose final model a run on a dataset starts from, if it needs one.
+
+    The average of agents that all hear each other follows central training, so that is what it is:
+    four agents, each with a quarter of every batch, and the mean of their models after every
+    update. Nobody is poisoned. Its bits do not depend on the number of threads.
+    """
+    start = part(spec.start)
+    if not isinstance(start, Pretrained):
+        return None
+    epoch = -(-len(dataset.train) // start.batch)
+    return RunSpec.read(
+        {
+            "dataset": spec.dataset,
+            "samples": spec.samples,
+            "model": spec.model,
+            "network": {"name": "complete", "agents": AGENTS, "poisoned": 0},
+            "aggregator": "mean",
+            "optimizer": {"name": "nesterov", "beta": start.beta},
+            "schedule": {"name": "one_cycle", "scale": start.step},
+            "weight_decay": start.weight_decay,
+            "batch": start.batch // AGENTS,
+            "augment": start.augment,
+            "iterations": start.epochs * epoch,
+            "every": epoch,
+            "metrics": ("accuracy", "test_loss"),
+            "dtype": spec.dtype,
+            "device": spec.device,
+            "seed": start.seed,
+            "keep_models": True,
+        }
+    )
+
+
 def _check_fields(spec: RunSpec, softmax: bool, dataset: data.Dataset) -> None:
     """Refuse fields that mean nothing for the model or the data."""
     training.check_listening(spec.listening, spec.iterations)
@@ -185,16 +221,8 @@ def train(
 
     The same runs in the same order give the same bits; other company gives other last bits.
 
-    Args:
-        runs: what to train.
-        workers: the threads that share the work.
-        progress: as for :meth:`Engine.train`, as are the next two.
-        start: where an earlier training of the same runs stood.
-        keep: is told where training stands.
-        trained: the final model of the run that they need, if they need one.
-
-    Returns:
-        One history a run, in their order.
+    ``progress``, ``start`` and ``keep`` are as for :meth:`Engine.train`; ``trained`` is the final
+    model of the run that they need, if they need one. There is one history a run, in their order.
     """
     spec = runs[0].spec
     engine = Engine(
@@ -213,11 +241,7 @@ def _task(runs: Sequence[Prepared], workers: Workers, trained: Tensors | None) -
     """What the runs learn."""
     first, spec = runs[0], runs[0].spec
     described = (first.dataset, first.partition(), [each.run for each in runs], workers)
-    common: dict[str, Any] = {
-        "order": spec.order,
-        "dtype": spec.dtype,
-        "device": spec.device,
-    }
+    common: dict[str, Any] = {name: getattr(spec, name) for name in ("order", "dtype", "device")}
     starts = first.starts(sorted({each.spec.seed for each in runs}), trained)
     if isinstance(first.model, Softmax):
         vectors = {

@@ -17,9 +17,7 @@ def provenance(
 ) -> dict[str, Any]:
     """What a run's numbers do not depend on, or should not.
 
-    Args:
-        started, ended: when its training began and was done.
-        trained_with: the keys of the runs that were stepped together with it.
+    It was ``trained_with`` other runs, stepped together with it, which are told by their keys.
     """
     return {
         "started": _utc(started),

@@ -6,8 +6,8 @@ from typing import Any
 from bezoar._options import default_options, options_model, summary_of
 from bezoar._parts import Maker, parts_of
 from bezoar.experiments._choice import option_text
-from bezoar.experiments._grid import GROUP, LISTS
-from bezoar.experiments._spec import CHOICES, RunSpec
+from bezoar.experiments._grid import GROUP
+from bezoar.experiments._spec import CHOICES, LISTS, RunSpec
 
 Schema = dict[str, Any]
 
@@ -17,7 +17,8 @@ DRAFT = "http://json-schema.org/draft-07/schema#"
 
 def sweep_schema() -> Schema:
     """What a document of a run or a sweep may hold: each field a value, or a list of them."""
-    fields = {field: _field(field, plain) for field, plain in _plain_fields().items()}
+    plain = RunSpec.model_json_schema()["properties"].items()
+    fields = {field: _field(field, _without_titles(schema)) for field, schema in plain}
     block: Schema = {
         "type": "object",
         "description": "Fields that vary together; they are put in for the document's own.",
@@ -39,12 +40,6 @@ def sweep_schema() -> Schema:
         "additionalProperties": False,
         "definitions": {field: _choice(field) for field in CHOICES} | {"group": block},
     }
-
-
-def _plain_fields() -> dict[str, Schema]:
-    """The fields of a run as pydantic describes them."""
-    properties: dict[str, Schema] = RunSpec.model_json_schema()["properties"]
-    return {field: _without_titles(schema) for field, schema in properties.items()}
 
 
 def _field(field: str, plain: Schema) -> Schema:

@@ -78,7 +78,14 @@ def long_table(runs: Iterable[StoredRun]) -> "pa.Table":
     tables = []
     for run in runs:
         count = len(run.iterations)
-        fixed = {"key": run.key, **_cells(spec_of(run)), "diverged": run.diverged}
+        fixed: dict[str, Any] = {"key": run.key}
+        spec = spec_of(run)
+        for field in (field for field in RunSpec.model_fields if field not in FORMAL):
+            value = getattr(spec, field)
+            # Numbers stay numbers, the rest is text.
+            plain = field != "poisoned" and isinstance(value, bool | int | float)
+            fixed[field] = value if plain else field_text(spec, field)
+        fixed["diverged"] = run.diverged
         columns = {name: pa.repeat(value, count) for name, value in fixed.items()}
         columns[ITERATION] = pa.array(run.iterations, pa.int64())
         columns |= {name: pa.array(v, pa.float64()) for name, v in run.metrics.items()}
@@ -86,18 +93,6 @@ def long_table(runs: Iterable[StoredRun]) -> "pa.Table":
     if not tables:
         return pa.table({"key": pa.array([], pa.string()), ITERATION: pa.array([], pa.int64())})
     return pa.concat_tables(tables, promote_options="default").combine_chunks()
-
-
-def _cells(spec: RunSpec) -> dict[str, Any]:
-    """The fields of a spec as cells: numbers stay numbers, the rest is text."""
-    cells: dict[str, Any] = {}
-    for field in RunSpec.model_fields:
-        if field in FORMAL:
-            continue
-        value = getattr(spec, field)
-        plain = field != "poisoned" and isinstance(value, bool | int | float)
-        cells[field] = value if plain else field_text(spec, field)
-    return cells
 
 
 def check_export(path: Path) -> None:

@@ -18,7 +18,7 @@ from pydantic import (
 
 from bezoar import __version__
 from bezoar._errors import BezoarError
-from bezoar._options import AtLeastOne, Count, explain, plain_number
+from bezoar._options import AtLeastOne, Count, choose, explain, plain_number
 from bezoar._parts import KINDS
 from bezoar.experiments._choice import Choice, read_choice, recall_choice
 from bezoar.store import StoredRun, UnknownFormatError
@@ -28,6 +28,10 @@ FORMAT: Literal[1] = 1
 
 #: Fields that are a name with options.
 CHOICES = tuple(KINDS)
+
+#: Fields and options whose value is a list by nature, and how many lists that is inside each
+#: other. In a sweep, a list with one list more inside is swept.
+LISTS = {"poisoned": 1, "metrics": 1, "listening": 1, "head": 1, "edges": 2}
 
 #: The name of the model that is not a network.
 SOFTMAX = "softmax"
@@ -40,12 +44,12 @@ FORMAL = ("format", "metrics", "agent_metrics", "listening", "keep_models")
 
 
 def _chosen(default: str, description: str) -> Any:
+    """A field that is a name with options; its default is read like what is given."""
     return Field(default=default, validate_default=True, description=description)
 
 
-def _by_the_model(description: str) -> Any:
-    """A field whose default depends on the model; see :meth:`RunSpec._defaults_of_the_model`."""
-    return Field(default=None, description=description)
+def _plain(default: Any, description: str) -> Any:
+    return Field(default=default, description=description)
 
 
 class RunSpec(BaseModel):
@@ -53,28 +57,27 @@ class RunSpec(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, strict=True)
 
-    format: Literal[1] = Field(default=FORMAT, description="The version of this document.")
+    format: Literal[1] = _plain(FORMAT, "The version of this document.")
     dataset: Choice = _chosen("mnist", "What is learned from: a name, or an .npz file.")
-    samples: AtLeastOne | None = Field(
-        default=None,
-        description="On how many training samples, drawn by the seed; by default on all.",
+    samples: AtLeastOne | None = _plain(
+        None, "On how many training samples, drawn by the seed; by default on all."
     )
     partition: Choice = _chosen("iid", "How the samples are divided among all agents.")
     network: Choice = _chosen("two_castle", "Who is linked to whom, and who is poisoned.")
-    poisoned: Count | tuple[Count | str, ...] | None = Field(
-        default=None,
-        description="How many agents are poisoned, or the names of those that are ([] for nobody); "
+    poisoned: Count | tuple[Count | str, ...] | None = _plain(
+        None,
+        "How many agents are poisoned, or the names of those that are ([] for nobody); "
         "by default as the network says.",
     )
-    placement: str | None = Field(
-        default=None,
-        description="Where a number of poisoned agents sit; by default where the network says, in "
+    placement: str | None = _plain(
+        None,
+        "Where a number of poisoned agents sit; by default where the network says, in "
         "files the last.",
     )
     attack: Choice = _chosen("label_flip", "What poisoned agents do to their labels or messages.")
     model: Choice = _chosen("softmax", "What is trained.")
-    start: Choice = _by_the_model(
-        "Where everyone starts; by default at zero for softmax, else at random."
+    start: Choice = _plain(
+        None, "Where everyone starts; by default at zero for softmax, else at random."
     )
     aggregator: Choice = _chosen(
         "weighted_mean", "How an agent turns its own and its neighbours' models into its next one."
@@ -83,54 +86,47 @@ class RunSpec(BaseModel):
         "plain", "What a local update makes of gradients: a plain step, or momentum."
     )
     schedule: Choice = _chosen("inverse_sqrt", "The step size of every iteration.")
-    weight_decay: Annotated[float, Field(ge=0)] = Field(
-        default=0.0, description="How much of the model is added to its gradient."
+    weight_decay: Annotated[float, Field(ge=0)] = _plain(
+        0.0, "How much of the model is added to its gradient."
     )
-    batch: AtLeastOne | None = _by_the_model(
+    batch: AtLeastOne | None = _plain(
+        None,
         "How many of its samples an agent takes for a gradient; by default all for softmax, else "
-        "32."
+        "32.",
     )
-    order: Literal["random", "consecutive"] = Field(
-        default="random", description="How an agent goes through its samples in batches."
+    order: Literal["random", "consecutive"] = _plain(
+        "random", "How an agent goes through its samples in batches."
     )
-    augment: bool = Field(
-        default=False, description="Whether images are cropped and mirrored at random."
+    augment: bool = _plain(False, "Whether images are cropped and mirrored at random.")
+    local_steps: AtLeastOne = _plain(1, "Local updates before every exchange.")
+    accumulate: AtLeastOne = _plain(1, "In how many parts a batch is computed, to save memory.")
+    autocast: Literal["bfloat16", "float16"] | None = _plain(
+        None, "A type in which products are computed, where the device can."
     )
-    local_steps: AtLeastOne = Field(default=1, description="Local updates before every exchange.")
-    accumulate: AtLeastOne = Field(
-        default=1, description="In how many parts a batch is computed, to save memory."
-    )
-    autocast: Literal["bfloat16", "float16"] | None = Field(
-        default=None, description="A type in which products are computed, where the device can."
-    )
-    gradient_samples: AtLeastOne | None = _by_the_model(
+    gradient_samples: AtLeastOne | None = _plain(
+        None,
         "On how many of its samples an agent's gradient is measured for metrics; by default all "
-        "for softmax, else 256."
+        "for softmax, else 256.",
     )
-    iterations: Count = Field(default=1000, description="How many iterations to train.")
-    every: AtLeastOne = Field(default=10, description="Iterations between two measurements.")
-    metrics: tuple[str, ...] | None = Field(
-        default=None, description="What is measured; by default everything."
+    iterations: Count = _plain(1000, "How many iterations to train.")
+    every: AtLeastOne = _plain(10, "Iterations between two measurements.")
+    metrics: tuple[str, ...] | None = _plain(None, "What is measured; by default everything.")
+    agent_metrics: bool = _plain(
+        False, "Whether accuracy and test loss of every single agent are measured, too."
     )
-    agent_metrics: bool = Field(
-        default=False,
-        description="Whether accuracy and test loss of every single agent are measured, too.",
-    )
-    listening: tuple[AtLeastOne, ...] = Field(
-        default=(),
-        description="After which iterations it is kept who listened to whom: the weight that every "
+    listening: tuple[AtLeastOne, ...] = _plain(
+        (),
+        "After which iterations it is kept who listened to whom: the weight that every "
         "agent gave to each of its inputs.",
     )
-    dtype: Literal["float32", "float64"] = Field(
-        default="float32", description="The type of the numbers that are computed with."
+    dtype: Literal["float32", "float64"] = _plain(
+        "float32", "The type of the numbers that are computed with."
     )
-    device: Annotated[str, Field(min_length=1)] = Field(
-        default="cpu", description="The torch device that computes, such as cpu."
+    device: Annotated[str, Field(min_length=1)] = _plain(
+        "cpu", "The torch device that computes, such as cpu."
     )
-    seed: Count = Field(default=0, description="Every random choice of the run follows from it.")
-    keep_models: bool = Field(
-        default=False, description="Whether the final models are kept with the results."
-    )
+    seed: Count = _plain(0, "Every random choice of the run follows from it.")
+    keep_models: bool = _plain(False, "Whether the final models are kept with the results.")
 
     @field_validator(*CHOICES, mode="before")
     @classmethod
@@ -167,7 +163,6 @@ class RunSpec(BaseModel):
     @classmethod
     def _known_placement(cls, found: Any, info: ValidationInfo) -> Any:
         if found is not None and not (info.context or {}).get("recalled"):
-            from bezoar._options import choose
             from bezoar.networks import PLACEMENTS
 
             choose("placement", found, PLACEMENTS)
@@ -179,7 +174,6 @@ class RunSpec(BaseModel):
         """Each once, in the order in which they are always told."""
         if found is None or (info.context or {}).get("recalled"):
             return found
-        from bezoar._options import choose
         from bezoar.training import METRICS
 
         for name in found:
@@ -218,11 +212,7 @@ class RunSpec(BaseModel):
             return cls.model_validate(plain, context={"folder": folder})
         except ValidationError as error:
             told = explain(error, plain, cls.model_fields, "field")
-            wrong = {str(item["loc"][0]) for item in error.errors()} - {
-                "poisoned",
-                "metrics",
-                "listening",
-            }
+            wrong = {str(item["loc"][0]) for item in error.errors()} - set(LISTS)
             several = any(isinstance(plain.get(field), list) for field in wrong)
             hint = "; several values are for sweeps" if several else ""
             raise BezoarError(told + hint) from None
@@ -232,10 +222,7 @@ class RunSpec(BaseModel):
         """A spec that was once read, from its JSON document.
 
         Names are not looked up again: a finished run can be shown where its rule is not known.
-
-        Args:
-            document: what :meth:`document` gave.
-            texts: what :meth:`texts` gave.
+        The arguments are what :meth:`document` and :meth:`texts` gave.
         """
         try:
             return cls.model_validate(document, context={"recalled": True, "texts": texts or {}})

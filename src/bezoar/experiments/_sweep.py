@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -57,14 +57,8 @@ def threads(workers: int | None = None) -> "Iterator[Executor]":
 
     with Workers(workers) as pool:
 
-        def execute(
-            runs: "Sequence[Prepared]",
-            progress: "Report | None" = None,
-            start: "Checkpoint | None" = None,
-            keep: "Callable[[Checkpoint], Any] | None" = None,
-            trained: "Tensors | None" = None,
-        ) -> "list[History]":
-            return train(runs, pool, progress, start, keep, trained)
+        def execute(runs: "Sequence[Prepared]", *told: Any, **more: Any) -> "list[History]":
+            return train(runs, pool, *told, **more)
 
         yield execute
 
@@ -135,9 +129,8 @@ def sweep(
         store: where runs are kept.
         executor: who trains a group of runs; by default this process, with one thread a core.
         watch: is told how it goes.
-        checkpoint_seconds: training that may be lost when the process dies. Writing a checkpoint
-            takes as long as writing the models to the disk, some 30 ms for 27 runs of ten agents
-            on MNIST; it never takes more than a twentieth of the time of training.
+        checkpoint_seconds: training that may be lost when the process dies. Writing checkpoints
+            never takes more than a twentieth of the time of training.
 
     Raises:
         StoreError: where the store cannot be written, as when the disk is full. What was finished
@@ -150,11 +143,15 @@ def sweep(
     watch.planned(plan)
     failed: dict[str, str] = {}
     if plan.groups:
-        with threads() if executor is None else _given(executor) as execute:
+        with threads() if executor is None else nullcontext(executor) as execute:
             work = _Work(store, execute, watch, checkpoint_seconds)
             work.do(plan)
             failed = work.failed
-    _clear_up(store)
+    # Remove what sweeps left that died after the last of a group's runs was saved.
+    for group in store.begun_groups():
+        if all(store.is_finished(key) for key in group.keys):
+            with suppress(OSError):  # as in a store that can only be read
+                group.remove()
     refused = iter(plan.refused)
     runs: list[StoredRun | Failure] = []
     for spec, key in zip(wanted, plan.keys, strict=True):
@@ -163,11 +160,6 @@ def sweep(
         else:
             runs.append(Failure(spec, failed[key]) if key in failed else store.load(key))
     return Swept(runs, plan)
-
-
-@contextmanager
-def _given(executor: Executor) -> Iterator[Executor]:
-    yield executor
 
 
 class _Work:
@@ -294,11 +286,9 @@ class _Work:
             others = [other for other in group.keys if other != key]
             spec = run.spec
             finished = Finished(spec.document(), spec.texts(), versions(), run.network, history)
+            notes = {"data_note": run.dataset.note, "network_note": run.network.note}
             told_of_run = told | {"trained_with": others, **history.details}
-            if run.dataset.note:
-                told_of_run["data_note"] = run.dataset.note
-            if run.network.note:
-                told_of_run["network_note"] = run.network.note
+            told_of_run |= {name: note for name, note in notes.items() if note}
             self._store.save(key, finished, told_of_run, spec.keep_models)
             if not self._is_done(key):  # or it would be computed for ever
                 raise StoreError(f"store: {self._store.path} does not give back what was written")
@@ -332,10 +322,10 @@ class _Work:
         specs = [run.spec for run in runs]
         self._watch.began(group.keys, specs, start.iteration if start else 0)
         progress = partial(self._watch.advanced, group.keys)
-        keeper = _Keeper(group, specs[0].iterations, self._seconds)
+        keep = _keeper(group, specs[0].iterations, self._seconds)
         needed = runs[0].needs
         trained = None if needed is None else needed.average_model(self._store.load(needed.key))
-        return self._execute(runs, progress, start, keeper.see, trained)
+        return self._execute(runs, progress, start, keep, trained)
 
 
 def _checkpoint(group: Group) -> "Checkpoint | None":
@@ -352,33 +342,18 @@ def _checkpoint(group: Group) -> "Checkpoint | None":
         ) from None
 
 
-class _Keeper:
-    """Writes a checkpoint now and then, and when training is done."""
+def _keeper(group: Group, iterations: int, seconds: float) -> "Callable[[Checkpoint], None]":
+    """What writes a checkpoint now and then, and when training is done."""
+    last, pause = time.monotonic(), seconds
 
-    def __init__(self, group: Group, iterations: int, seconds: float) -> None:
-        self._group, self._iterations = group, iterations
-        self._pause = self._seconds = seconds
-        self._last = time.monotonic()
-
-    def see(self, checkpoint: "Checkpoint") -> None:
-        """Write it if it is time.
-
-        Raises:
-            StoreError: where the store cannot be written; what was there before remains.
-        """
+    def keep(checkpoint: "Checkpoint") -> None:
+        nonlocal last, pause
         before = time.monotonic()
         # The last one is for the moments in which some runs are saved and others are not yet.
-        done = checkpoint.iteration == self._iterations
-        if done or before - self._last >= self._pause:
-            with self._group.store.writing():
-                checkpoint.save(self._group.checkpoint_file)
-            self._last = time.monotonic()
-            self._pause = max(self._seconds, WORTH * (self._last - before))
+        if checkpoint.iteration == iterations or before - last >= pause:
+            with group.store.writing():
+                checkpoint.save(group.checkpoint_file)
+            last = time.monotonic()
+            pause = max(seconds, WORTH * (last - before))
 
-
-def _clear_up(store: Store) -> None:
-    """Remove what sweeps left that died after the last of a group's runs was saved."""
-    for group in store.begun_groups():
-        if all(store.is_finished(key) for key in group.keys):
-            with suppress(OSError):  # as in a store that can only be read
-                group.remove()
+    return keep

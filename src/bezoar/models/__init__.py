@@ -14,12 +14,11 @@ from bezoar import _options
 from bezoar.models._batch_norm import pool_buffers
 from bezoar.models._initialise import ModelFactory, SeededModule, initialise, make
 from bezoar.models._model import Model, NetworkModel, Softmax, network_model
-from bezoar.models._output_layer import output_layer
 from bezoar.models._resnet import resnet18, resnet34
 from bezoar.models._small import CNN, MLP
 from bezoar.models._softmax import SoftmaxRegression
 from bezoar.models._starts import STARTS, Pretrained, Random, Start, Weights, Zero
-from bezoar.models._weights import load_weights, set_weights
+from bezoar.models._weights import load_weights, output_layer, set_weights
 
 #: Every model by its name.
 MODELS: dict[str, Callable[..., Model]] = {

@@ -9,7 +9,6 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from bezoar._errors import BezoarError
-from bezoar.models._output_layer import output_layer
 
 #: How many names an error lists.
 LISTED = 5
@@ -22,6 +21,19 @@ def load_weights(path: str | Path, module: nn.Module, new_output_layer: bool = F
     except (SafetensorError, OSError) as error:
         raise BezoarError(f"weights: {path} cannot be read: {error}") from error
     set_weights(module, given, new_output_layer, told=f"weights: {path}")
+
+
+def output_layer(module: nn.Module) -> tuple[str, nn.Linear] | None:
+    """The name and the layer that gives the scores of the classes.
+
+    It is ``module.output`` where that is a linear layer, otherwise the last linear layer in the
+    order in which the module names its layers; ``None`` if it has no linear layer.
+    """
+    linear = {name: layer for name, layer in module.named_modules() if isinstance(layer, nn.Linear)}
+    if not linear:
+        return None
+    name = "output" if "output" in linear else list(linear)[-1]
+    return name, linear[name]
 
 
 def set_weights(

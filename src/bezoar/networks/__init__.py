@@ -10,7 +10,7 @@ from typing import Any
 from bezoar import _options
 from bezoar.networks._files import READERS, from_edges, from_file
 from bezoar.networks._mixing import MIXINGS, Mixing
-from bezoar.networks._network import Network, as_network
+from bezoar.networks._network import Network, as_network, check_network
 from bezoar.networks._over_time import NetworkOverTime
 from bezoar.networks._placement import PLACEMENTS, place, worst_agent
 from bezoar.networks._topologies import (
@@ -57,6 +57,7 @@ __all__ = [
     "NetworkOverTime",
     "Poisoned",
     "as_network",
+    "check_network",
     "create",
     "place",
     "poison",

@@ -9,8 +9,7 @@ import networkx as nx
 
 from bezoar._errors import BezoarError
 from bezoar.networks._graphs import MARK, check_mark
-from bezoar.networks._listed import Link, graph_of
-from bezoar.networks._text import decode
+from bezoar.networks._listed import Link, decode, graph_of
 
 #: What headers call the two ends of a link, its weight, and whether it has a direction.
 _SOURCES = ("source", "from", "src", "start", "node1", "node_1", "agent1", "agent_1", "sender")
@@ -45,7 +44,12 @@ def read_edge_list(content: bytes) -> nx.Graph:
             raise BezoarError(f"line {line}: expected two agents, found an empty name")
         told: dict[str, Any] = {}
         if 0 <= weight < len(row) and row[weight]:
-            told = {"weight": _weight(line, row[weight])}
+            if not _is_number(row[weight]):
+                raise BezoarError(
+                    f"line {line}: expected a weight in the third column, found {row[weight]!r}; "
+                    "give the columns a header with source and target"
+                )
+            told = {"weight": float(row[weight].replace(",", "."))}
         directed = 0 <= kind < len(row) and row[kind].lower() == "directed"
         links.append((row[source], row[target], told, directed))
     pairs = {(one, other) for one, other, *_ in links}
@@ -104,15 +108,6 @@ def _header(rows: Sequence[Row]) -> tuple[int, int, int, int] | None:
     if len(first) == 3 and thirds and not _is_number(first[2]) and all(map(_is_number, thirds)):
         return 0, 1, 2, -1  # weights under a word
     return None
-
-
-def _weight(line: int, text: str) -> float:
-    if not _is_number(text):
-        raise BezoarError(
-            f"line {line}: expected a weight in the third column, found {text!r}; give the columns "
-            "a header with source and target"
-        )
-    return float(text.replace(",", "."))
 
 
 def _is_number(text: str) -> bool:

@@ -1,5 +1,6 @@
 """Networks from files, in the formats people have them in, and from lists of links."""
 
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -9,14 +10,32 @@ from bezoar._errors import BezoarError
 from bezoar._options import choose
 from bezoar.networks import _topologies
 from bezoar.networks._edge_lists import read_edge_list
-from bezoar.networks._gml import read_gml
 from bezoar.networks._json import read_json
+from bezoar.networks._listed import decode, graph_of
 from bezoar.networks._network import Network
 from bezoar.networks._topologies import MOST_LINKS, Poisoned, poison
 from bezoar.networks._xml import read_gexf, read_graphml
 
 #: The largest file that is read.
 MOST_BYTES = 200_000_000
+
+#: Where a graph begins in GML.
+_GRAPH = re.compile(r"^\s*graph\s*\[", re.MULTILINE)
+
+
+def read_gml(content: bytes) -> nx.Graph:
+    """The graph in a GML document, read by networkx."""
+    # Networkx refuses repeated links unless the file says that there are some.
+    text = _GRAPH.sub("graph [ multigraph 1", decode(content), count=1)
+    try:
+        graph = nx.parse_gml(text, label="id")
+    except nx.NetworkXError as error:
+        raise BezoarError(f"it is not valid GML: {error}") from None
+    directed = graph.is_directed()
+    return graph_of(
+        dict(graph.nodes(data=True)), [(*edge, directed) for edge in graph.edges(data=True)]
+    )
+
 
 #: What reads each kind of file: from its content to a graph whose nodes are the agents' names.
 READERS: dict[str, Callable[[bytes], nx.Graph]] = {
@@ -32,15 +51,8 @@ def from_file(path: Path, poisoned: Poisoned | None = None, symmetric: bool = Fa
     """A network in a file: GraphML, GEXF, GML, JSON, or a list of links.
 
     Nodes keep their names, and their coordinates for drawings. Nodes with the attribute
-    ``poisoned`` (true, 1, yes) are poisoned. The format follows from the ending:
-
-    - ``.graphml``, ``.gexf``, ``.gml``: as networkx, Gephi, yEd and igraph write them.
-    - ``.csv``, ``.tsv``, ``.edges``, ``.edgelist``, ``.txt``: one link a line, two names separated
-      by commas, semicolons, tabs or blanks. A header with columns such as source and target may
-      come first; ``#`` starts a comment.
-    - ``.json``: networkx's node-link or adjacency data; the neighbours of each agent,
-      ``{"a": ["b", "c"], …}`` or ``{"neighbours": [[1, 2], [0], …]}``; or ``{"edges": [["a", "b"],
-      …]}``. The key ``poisoned`` may list poisoned agents.
+    ``poisoned`` (true, 1, yes) are poisoned. The format follows from the ending, see
+    :data:`READERS`; docs/networks.md describes each.
 
     Args:
         path: the file.

@@ -9,8 +9,7 @@ import networkx as nx
 from bezoar._errors import BezoarError
 from bezoar._options import nearest_first
 from bezoar.networks._graphs import MARK
-from bezoar.networks._listed import Link, graph_of
-from bezoar.networks._text import decode
+from bezoar.networks._listed import Link, decode, graph_of
 
 #: Keys of networkx's forms that say nothing about the network.
 _FORMAL = ("directed", "multigraph", "graph", "name")
@@ -36,7 +35,10 @@ def read_json(content: bytes) -> nx.Graph:
     if "edges" in document:
         _check_keys(document, ("edges", MARK))
         links = [_ends(link) for link in _list("edges", document["edges"])]
-        return _with_marks(_between(links), document.get(MARK, []))
+        ends: dict[str, dict[str, Any]] = {
+            str(end): {} for one, other, *_ in links for end in (one, other)
+        }
+        return _with_marks(graph_of(ends, links), document.get(MARK, []))
     others = {key: value for key, value in document.items() if key != MARK}
     if not others or not all(isinstance(value, list) for value in others.values()):
         raise BezoarError(f"{_FORMS}; found the keys {', '.join(document) or 'none'}")
@@ -64,27 +66,23 @@ def _node_link(document: Mapping[str, Any]) -> nx.Graph:
         if label in nodes:
             raise BezoarError(f"nodes: two have the id {label!r}; give each one of its own")
         nodes[label] = node if isinstance(node, dict) else {}
+    links: list[Link] = []
     if "adjacency" in document:
-        links = _adjacency_links(list(nodes), _list("adjacency", document["adjacency"]))
-        links = [(*link[:3], True) for link in links]
+        adjacency = _list("adjacency", document["adjacency"])
+        if len(nodes) != len(adjacency):
+            raise BezoarError(f"adjacency: expected {len(nodes)} lists, found {len(adjacency)}")
+        for one, neighbours in zip(nodes, adjacency, strict=True):
+            for link in _list("adjacency", neighbours):
+                if not isinstance(link, dict) or "id" not in link:
+                    told = _told(link)
+                    raise BezoarError(f"adjacency: expected neighbours with an id, found {told}")
+                links.append((one, link["id"], link, True))
     else:
         found = [
             _ends(link) for link in _list("links", document.get("links", document.get("edges")))
         ]
         links = [(*link[:3], bool(document.get("directed"))) for link in found]
     return _with_marks(graph_of(nodes, links), document.get(MARK, []))
-
-
-def _adjacency_links(nodes: list[Any], adjacency: list[Any]) -> list[Link]:
-    if len(nodes) != len(adjacency):
-        raise BezoarError(f"adjacency: expected {len(nodes)} lists, found {len(adjacency)}")
-    links: list[Link] = []
-    for node, neighbours in zip(nodes, adjacency, strict=True):
-        for link in _list("adjacency", neighbours):
-            if not isinstance(link, dict) or "id" not in link:
-                raise BezoarError(f"adjacency: expected neighbours with an id, found {_told(link)}")
-            links.append((node, link["id"], link, True))
-    return links
 
 
 def _adjacency(found: Any, poisoned: Any) -> nx.Graph:
@@ -104,11 +102,6 @@ def _adjacency(found: Any, poisoned: Any) -> nx.Graph:
             is_name = next(iter(found)) != 0
             links.append((agent, str(neighbour) if is_name else neighbour, {}, True))
     return _with_marks(graph_of(nodes, links), poisoned)
-
-
-def _between(links: Iterable[Link]) -> nx.Graph:
-    found = list(links)
-    return graph_of({str(end): {} for one, other, *_ in found for end in (one, other)}, found)
 
 
 def _ends(link: Any) -> Link:

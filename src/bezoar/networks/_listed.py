@@ -1,5 +1,6 @@
-"""From the nodes and links that a file lists to a graph whose nodes are the agents' names."""
+"""From the text of a file, and the nodes and links it lists, to a graph of the agents' names."""
 
+import codecs
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -12,8 +13,25 @@ from bezoar._options import nearest_first
 #: One end, the other, attributes, and whether it goes from the one to the other only.
 Link = tuple[Any, Any, Mapping[str, Any], bool]
 
+#: The marks at the beginning of a file that tell its encoding.
+_MARKS = {
+    codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+
 #: Attributes that are a node's name, if each node has one of its own.
 _NAMES = ("label", "name")
+
+
+def decode(content: bytes) -> str:
+    """A text in UTF-8, or in UTF-16 with a mark at its beginning, as spreadsheets write it."""
+    encoding = next((name for mark, name in _MARKS.items() if content.startswith(mark)), "utf-8")
+    try:
+        return content.decode(encoding)
+    except UnicodeDecodeError as error:
+        place = content[: error.start].count(b"\n") + 1
+        raise BezoarError(f"line {place}: it is not UTF-8 text; save it as UTF-8") from None
 
 
 def graph_of(nodes: Mapping[Any, Mapping[str, Any]], links: Iterable[Link]) -> nx.Graph:

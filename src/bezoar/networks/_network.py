@@ -10,6 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from bezoar._arrays import Bools, Floats, Ints
+from bezoar._checks import instance
 from bezoar._errors import BezoarError
 from bezoar._options import choose
 from bezoar.networks._graphs import agent_names, coordinates, links, marked, numbers_of, parts_told
@@ -174,10 +175,15 @@ class Network:
         return nx.freeze(graph)
 
     @cached_property
+    def regular_pieces(self) -> int:
+        """Into how many pieces the network of the regular agents falls."""
+        regular = np.asarray(self.regular)
+        return _components(self.adjacency[regular][:, regular])[0]
+
+    @property
     def regular_is_connected(self) -> bool:
         """Whether the regular agents are connected among themselves."""
-        regular = np.asarray(self.regular)
-        return _components(self.adjacency[regular][:, regular])[0] == 1
+        return self.regular_pieces == 1
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Network) and self.fingerprint == other.fingerprint
@@ -197,6 +203,13 @@ class Network:
 def as_network(found: Any) -> Any:
     """A networkx graph as a network; anything else as it is."""
     return Network(found) if isinstance(found, nx.Graph) else found
+
+
+def check_network(found: Any) -> Network:
+    """A network, or a networkx graph as one; anything else is refused."""
+    kinds = "a Network or a networkx graph"
+    network: Network = instance("network", as_network(found), Network, kinds)
+    return network
 
 
 def _components(adjacency: sparse.csr_array) -> tuple[int, Ints]:

@@ -17,10 +17,7 @@ class NetworkOverTime:
         name: what it is called in tables and legends.
 
     Attributes:
-        agents: the number of agents, ``W``.
-        poisoned: the poisoned agents, ascending.
-        regular: the regular agents, ascending.
-        poisoned_mask: ``[W]``: true where the agent is poisoned.
+        agents, poisoned, regular, poisoned_mask: those of each :class:`Network`.
         turns: the networks that are used in turn; of a function, the one of iteration 1.
     """
 

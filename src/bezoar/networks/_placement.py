@@ -10,7 +10,7 @@ from bezoar._checks import whole
 from bezoar._options import choose
 from bezoar._seeds import Purpose, generator
 from bezoar.networks._cut import cut_placement
-from bezoar.networks._network import Network, as_network
+from bezoar.networks._network import Network, check_network
 
 #: Nodes and links looked at for betweenness: a few seconds. Beyond that, some agents stand for all.
 _EFFORT = 4_000_000
@@ -30,25 +30,11 @@ def place(network: Network, poisoned: int, placement: str = "last", seed: int = 
     - ``cut``: where the regular network falls apart most, or nearest to that; a note says if it
       does not.
     """
-    network = as_network(network)
+    network = check_network(network)
     count = whole("poisoned", poisoned, 0, network.agents - 1)
     found = choose("placement", placement, PLACEMENTS)(network, count, seed)
     agents, note = found if isinstance(found, tuple) else (found, "")
     return network.with_poisoned(agents, note)
-
-
-def _last(network: Network, count: int, seed: int) -> list[int]:
-    return list(range(network.agents - count, network.agents))
-
-
-def _random(network: Network, count: int, seed: int) -> list[int]:
-    rng = generator(seed, Purpose.PLACEMENT)
-    found: list[int] = rng.permutation(network.agents)[:count].tolist()
-    return found
-
-
-def _degree(network: Network, count: int, seed: int) -> list[int]:
-    return _highest(network.degrees, count)
 
 
 def _betweenness(network: Network, count: int, seed: int) -> list[int]:
@@ -83,9 +69,11 @@ def _highest(values: Ints | np.ndarray, count: int) -> list[int]:
 
 #: The ways to place poisoned agents: from a network, a number and a seed to agents, and a note.
 PLACEMENTS: dict[str, Callable[[Network, int, int], list[int] | tuple[list[int], str]]] = {
-    "last": _last,
-    "random": _random,
-    "degree": _degree,
+    "last": lambda network, count, seed: list(range(network.agents - count, network.agents)),
+    "random": lambda network, count, seed: (
+        generator(seed, Purpose.PLACEMENT).permutation(network.agents)[:count].tolist()
+    ),
+    "degree": lambda network, count, seed: _highest(network.degrees, count),
     "betweenness": _betweenness,
     "worst": _worst,
     "cut": cut_placement,

@@ -1,7 +1,7 @@
 """Topologies by name. Agents are numbered from 0.
 
-``poisoned`` names the poisoned agents, or is their number ``n``. Then each docstring says which
-agents they are.
+``poisoned`` names the poisoned agents, or is their number ``n``. Then they are the last ``n``,
+unless a docstring says which they are.
 """
 
 from collections.abc import Callable, Collection, Sequence, Set
@@ -118,10 +118,7 @@ def star(agents: int = 10, poisoned: Poisoned = 1) -> Network:
 
 
 def torus(rows: int = 4, columns: int = 4, poisoned: Poisoned = 1) -> Network:
-    """A grid wrapped around at its borders; agent ``r * columns + c`` sits at row r, column c.
-
-    ``poisoned = n`` means the last ``n``.
-    """
+    """A grid wrapped around at its borders; agent ``r * columns + c`` sits at row r, column c."""
     sizes = whole("rows", rows, 3), whole("columns", columns, 3)
     _check_size(rows * columns, 2 * rows * columns)
     grid = nx.grid_2d_graph(*sizes, periodic=True)
@@ -132,10 +129,7 @@ def torus(rows: int = 4, columns: int = 4, poisoned: Poisoned = 1) -> Network:
 def erdos_renyi(
     agents: int = 10, probability: float = 0.5, poisoned: Poisoned = 1, seed: int = 0
 ) -> Network:
-    """Each pair linked with the given probability, drawn again until connected.
-
-    ``poisoned = n`` means the last ``n``.
-    """
+    """Each pair linked with the given probability, drawn again until connected."""
     whole("agents", agents, 2)
     if not 0 < probability <= 1:
         raise BezoarError(f"probability: expected a number in (0, 1], found {probability}")
@@ -151,10 +145,7 @@ def erdos_renyi(
 def random_regular(
     agents: int = 10, degree: int = 4, poisoned: Poisoned = 1, seed: int = 0
 ) -> Network:
-    """A random graph in which everyone has ``degree`` neighbours, drawn again until connected.
-
-    ``poisoned = n`` means the last ``n``.
-    """
+    """A random graph in which everyone has ``degree`` neighbours, drawn again until connected."""
     whole("agents", agents, 2)
     if not 1 <= degree < agents or agents * degree % 2:
         raise BezoarError(

@@ -109,12 +109,10 @@ class Figure:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The rules of a figure, compared on one dataset.
+    """The rules of a figure, compared on one dataset as a recipe says.
 
-    Attributes:
-        figure: every combination of its networks, partitions and rules is a curve, and so is the
-            baseline on every network and partition.
-        recipe: how models are trained.
+    Every combination of the figure's networks, partitions and rules is a curve, and so is the
+    baseline on every network and partition.
     """
 
     figure: Figure

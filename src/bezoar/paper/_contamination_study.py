@@ -76,29 +76,36 @@ def contamination_study(
 ) -> ContaminationStudy:
     """The weighted mean's learning error follows ``δ²``, the robust rules' follows ``δ_max``.
 
-    Networks are :func:`block_network`, and the costs those of the proof of Theorem 3, with two
-    labels: ``s[x]_t + ½‖x‖²`` on ``R²``, ``s = 1/√2``. In the first instance regular agents have
-    label 1 and poisoned ones label 2, so ``ξ = 0`` and ``A = 1``. In the second every ``h``-th
-    regular agent has label 2 and everyone else label 1, so ``ξ = 1 − 1/h`` and ``A = 1/h``. In
-    both, a regular agent hears ``h`` agents with label 1 and one with label 2. A rule that
-    follows majorities sends all regular agents to the minimum of label 1 in both, which is right
-    in the first and gives the error ``1/h² = (δ_max/(1−δ_max))²`` in the second. The weighted
-    mean brings the average to the minimum of all agents' costs, and its error is ``δ²`` in the
-    first instance and ``δ²/h²`` in the second, wherever the poisoned agents sit. Both hold up to
-    terms of the order of the step size.
-
-    Args:
-        rules: the rules to compare.
-        iterations: ``K``.
-        workers: how many threads; by default one a core.
-        progress: called after every iteration.
+    Networks are :func:`block_network`, and there are two instances with the costs of the proof of
+    Theorem 3. What they are, and which errors follow, is in docs/theory.md. The rules are trained
+    for ``K`` iterations, on as many threads as there are workers, by default one a core; progress
+    is told after every iteration.
     """
     dense_to_sparse = [block_network(heard=heard) for heard in (15, 9, 5, 3)]
     few_to_many = [block_network(poisoned=poisoned, heard=15) for poisoned in (3, 5, 9)]
-    found = _errors([*few_to_many, *dense_to_sparse], rules, iterations, workers, progress)
+    networks = [*few_to_many, *dense_to_sparse]
+    flip, schedule, every = attacks.create("label_flip"), Constant(STEP), max(1, iterations)
+    found: dict[tuple[Network, str], LearningError] = {}
+    sizes = sorted({network.agents for network in networks})
+    with Workers(workers) as pool, pool.alone():
+        for before, agents in enumerate(sizes):
+            here = product((n for n in networks if n.agents == agents), rules)
+            places = [(*place, instance) for place in here for instance in (0, 1)]
+            runs = [Run(n, aggregators.create(rule), flip, schedule) for n, rule, _ in places]
+            labels = [_labels(network, instance) for network, _, instance in places]
+            task = QuadraticTask(np.eye(2), -np.eye(2)[labels] / sqrt(2), runs, pool)
+            engine = Engine(task, iterations=iterations, every=every, metrics=("gradient_norm",))
+            report = part_of(progress, before * iterations, len(sizes) * iterations)
+            last = [float(history["gradient_norm"][-1]) for history in engine.train(report)]
+            pairs = zip(last[::2], last[1::2], strict=True)
+            for (network, rule, _), both in zip(places[::2], pairs, strict=True):
+                rates = theory.contamination(network)
+                found[network, rule] = LearningError(rule, rates.delta, rates.delta_max, both)
     # The densest of the first row is the most poisoned of the second.
-    split = len(few_to_many) * len(rules)
-    return ContaminationStudy(found[split:], found[: split + len(rules)])
+    return ContaminationStudy(
+        tuple(found[place] for place in product(dense_to_sparse, rules)),
+        tuple(found[place] for place in product([*few_to_many, dense_to_sparse[0]], rules)),
+    )
 
 
 def block_network(regular: int = REGULAR, poisoned: int = POISONED, heard: int = 3) -> Network:
@@ -129,34 +136,6 @@ def block_network(regular: int = REGULAR, poisoned: int = POISONED, heard: int =
         graph = nx.complete_graph(regular)
     graph.add_edges_from((agent, regular + agent // block) for agent in range(regular))
     return Network(graph, range(regular, regular + poisoned), name=f"blocks of {heard}")
-
-
-def _errors(
-    networks: Sequence[Network],
-    rules: Sequence[str],
-    iterations: int,
-    workers: int | None,
-    progress: Progress | None,
-) -> tuple[LearningError, ...]:
-    """The learning errors of rules on :func:`block_network`, rules within networks."""
-    flip, schedule, every = attacks.create("label_flip"), Constant(STEP), max(1, iterations)
-    found: dict[tuple[Network, str], LearningError] = {}
-    sizes = sorted({network.agents for network in networks})
-    with Workers(workers) as pool, pool.alone():
-        for before, agents in enumerate(sizes):
-            here = product((n for n in networks if n.agents == agents), rules)
-            places = [(*place, instance) for place in here for instance in (0, 1)]
-            runs = [Run(n, aggregators.create(rule), flip, schedule) for n, rule, _ in places]
-            labels = [_labels(network, instance) for network, _, instance in places]
-            task = QuadraticTask(np.eye(2), -np.eye(2)[labels] / sqrt(2), runs, pool)
-            engine = Engine(task, iterations=iterations, every=every, metrics=("gradient_norm",))
-            report = part_of(progress, before * iterations, len(sizes) * iterations)
-            last = [float(history["gradient_norm"][-1]) for history in engine.train(report)]
-            pairs = zip(last[::2], last[1::2], strict=True)
-            for (network, rule, _), both in zip(places[::2], pairs, strict=True):
-                rates = theory.contamination(network)
-                found[network, rule] = LearningError(rule, rates.delta, rates.delta_max, both)
-    return tuple(found[place] for place in product(networks, rules))
 
 
 def _labels(network: Network, instance: int) -> list[int]:

@@ -30,7 +30,7 @@ def write_figure(folder: Path, made: TrainedFigure) -> Page:
     for part in made.parts:
         dataset = f"-{part.recipe.dataset}" if len(made.parts) > 1 else ""
         alt = alternative(made, part)
-        drawn = _DRAWN[made.figure.layout](folder / f"{made.name}{dataset}", made, part)
+        drawn = _draw(folder / f"{made.name}{dataset}", made, part)
         images += [Image(file=path.name, alt=alt) for path in drawn]
         panels += part.panels(_panel_title(made.about(part), part))
         on = f"on {DATASET_TITLES[part.recipe.dataset]}" if made.about(part) else ""
@@ -93,34 +93,22 @@ def _panel_title(before: str, part: TrainedComparison) -> Callable[[str, str], s
     return lambda network, partition: f"{before}{networks[network]}, {PARTITION_TITLES[partition]}"
 
 
-def _draw_networks(path: Path, made: TrainedFigure, part: TrainedComparison) -> list[Path]:
-    networks, recipe = part.comparison.figure.networks, part.recipe
-    partition = PARTITION_TITLES[part.comparison.figure.partitions[0]]
-    heading = f"{DATASET_TITLES[recipe.dataset]} {partition}; {made.figure.poison}"
-    panels = part.panels(lambda network, _: networks[network])
+def _draw(path: Path, made: TrainedFigure, part: TrainedComparison) -> list[Path]:
+    """Draw a comparison as its figure is laid out."""
+    of, recipe = part.comparison.figure, part.recipe
     metrics = tuple(map(recipe.metric, made.figure.metrics))
-    return panels_figure(path, panels, metrics, "\n".join(filter(None, (heading, note(part)))))
-
-
-def _draw_partitions(path: Path, made: TrainedFigure, part: TrainedComparison) -> list[Path]:
-    [network] = part.comparison.figure.networks.values()
-    panels = part.panels(lambda _, partition: PARTITION_TITLES[partition])
-    metrics = tuple(map(part.recipe.metric, made.figure.metrics))
-    return partitions_figure(path, network, panels, metrics, note(part))
-
-
-def _draw_gradients(path: Path, made: TrainedFigure, part: TrainedComparison) -> list[Path]:
-    [network] = part.comparison.figure.networks.values()
+    if made.figure.layout == "networks":
+        partition = PARTITION_TITLES[of.partitions[0]]
+        heading = f"{DATASET_TITLES[recipe.dataset]} {partition}; {made.figure.poison}"
+        panels = part.panels(lambda network, _: of.networks[network])
+        return panels_figure(path, panels, metrics, "\n".join(filter(None, (heading, note(part)))))
+    [network] = of.networks.values()
     # The baseline has nobody whose gradient could disturb.
-    panels = part.panels(lambda _, partition: PARTITION_TITLES[partition], baseline=False)
-    return gradients_figure(path, network, panels, SHOWN, made.about(part) + note(part))
-
-
-_DRAWN = {
-    "networks": _draw_networks,
-    "partitions": _draw_partitions,
-    "gradients": _draw_gradients,
-}
+    is_gradients = made.figure.layout == "gradients"
+    panels = part.panels(lambda _, partition: PARTITION_TITLES[partition], not is_gradients)
+    if is_gradients:
+        return gradients_figure(path, network, panels, SHOWN, made.about(part) + note(part))
+    return partitions_figure(path, network, panels, metrics, note(part))
 
 
 def _tables(made: TrainedFigure, part: TrainedComparison) -> list[Table]:

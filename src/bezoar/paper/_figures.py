@@ -7,37 +7,22 @@ from typing import Any
 
 import numpy as np
 
+from bezoar import report
 from bezoar.networks import Network
 from bezoar.paper._contamination_study import ContaminationStudy, LearningError
-from bezoar.report import (
-    POISONED,
-    REGULAR,
-    Look,
-    Panel,
-    axis_of,
-    draw_network,
-    draw_titled,
-    look,
-    pictures,
-    plot_curves,
-    plot_grid,
-    plot_line,
-    save_figure,
-    shade,
-)
 from bezoar.theory import LowerBound
 
 #: The looks of ξ and A, which are no rules.
 GRADIENTS = (
-    Look("heterogeneity", "heterogeneity ξ", "#0B5394", "o"),
-    Look("disturbance", "disturbance A", "#B45F06", "s", "--"),
+    report.Look("heterogeneity", "heterogeneity ξ", "#0B5394", "o"),
+    report.Look("disturbance", "disturbance A", "#B45F06", "s", "--"),
 )
 
 
 def partitions_figure(
     path: Path,
     title: str,
-    panels: Sequence[Panel],
+    panels: Sequence[report.Panel],
     metrics: Sequence[str] = ("accuracy", "consensus_error"),
     note: str = "",
 ) -> list[Path]:
@@ -46,26 +31,26 @@ def partitions_figure(
     The network is drawn to the left with its title, above the legend; the note is above everything.
     Returns the PNG and the PDF; ``path`` is without an ending.
     """
-    with pictures() as plt:
+    with report.pictures() as plt:
         figure, grid = _grid(plt, panels, title, note, rows=2, height=3.0)
         handles: dict[str, Any] = {}
         for metric, row in zip(metrics, grid, strict=True):
             for panel, axes in zip(panels, row[1:], strict=True):
-                handles |= plot_curves(axes, panel.curves, metric, panels)
-            row[1].set_ylabel(axis_of(metric))
+                handles |= report.plot_curves(axes, panel.curves, metric, panels)
+            row[1].set_ylabel(report.axis_of(metric))
         grid[1, 0].legend(handles.values(), handles.keys(), loc="center", labelspacing=0.6)
-        return save_figure(figure, path)
+        return report.save_figure(figure, path)
 
 
 def gradients_figure(
-    path: Path, title: str, panels: Sequence[Panel], shown: str, note: str = ""
+    path: Path, title: str, panels: Sequence[report.Panel], shown: str, note: str = ""
 ) -> list[Path]:
     """Save Figure 4: heterogeneity and disturbance along training, a column for each partition.
 
     Both belong to the average model of a run. Lines are those of the rule ``shown``; the range of
     all rules' runs is shaded. The rest is as for :func:`partitions_figure`.
     """
-    with pictures() as plt:
+    with report.pictures() as plt:
         figure, grid = _grid(plt, panels, title, note, rows=1, height=3.9)
         handles: dict[str, Any] = {}
         for panel, axes in zip(panels, grid[0, 1:], strict=True):
@@ -75,24 +60,24 @@ def gradients_figure(
                 limits = [curve.limits(drawn.name) for curve in panel.curves]
                 low, high = (np.stack(ends) for ends in zip(*limits, strict=True))
                 range_ = (low.min(axis=0), high.max(axis=0))
-                handles[f"{drawn.label}, {look(shown).label}"] = plot_line(
+                handles[f"{drawn.label}, {report.look(shown).label}"] = report.plot_line(
                     axes, line, drawn.name, drawn, 1.6, (0, max(1, count // 8))
                 )
-                handles[f"{drawn.label}, all rules"] = shade(
+                handles[f"{drawn.label}, all rules"] = report.shade(
                     axes, line.iterations, range_, drawn.name, drawn, 0.2
                 )
         grid[0, 1].set_ylabel("distance between gradients")
         figure.legend(
             handles.values(), handles.keys(), loc="outside lower center", ncols=len(handles)
         )
-        return save_figure(figure, path)
+        return report.save_figure(figure, path)
 
 
 def _grid(
-    plt: Any, panels: Sequence[Panel], title: str, note: str, rows: int, height: float
+    plt: Any, panels: Sequence[report.Panel], title: str, note: str, rows: int, height: float
 ) -> tuple[Any, Any]:
     """The network in a narrower first column, then a column for each panel with shared axes."""
-    figure, grid = plot_grid(plt, rows, [1.0] + [1.25] * len(panels), 2.75, height)
+    figure, grid = report.plot_grid(plt, rows, [1.0] + [1.25] * len(panels), 2.75, height)
     if note:
         figure.suptitle(fill(note, 150), fontsize=10)
     _draw(title, panels[0].network, grid[0, 0])
@@ -112,32 +97,32 @@ def _grid(
 
 
 def _draw(title: str, network: Network | None, axes: Any) -> None:
-    draw_titled(Panel(title, network=network), axes)
+    report.draw_titled(report.Panel(title, network=network), axes)
     axes.set_aspect("equal", adjustable="datalim")  # so that titles are level
 
 
 def networks_figure(path: Path, drawn: Mapping[str, tuple[Network, str]]) -> list[Path]:
     """Save Figure 10: networks side by side, each with a title and a text below it."""
-    with pictures() as plt:
-        figure, grid = plot_grid(plt, 1, [1.0] * len(drawn), 3.9, 3.4)
+    with report.pictures() as plt:
+        figure, grid = report.plot_grid(plt, 1, [1.0] * len(drawn), 3.9, 3.4)
         for letter, axes, (title, (network, text)) in zip(
             "abc", grid[0], drawn.items(), strict=True
         ):
             _draw(f"({letter}) {title}", network, axes)
             style = {"ha": "center", "va": "top", "linespacing": 1.4}
             axes.text(0.5, 0.0, text, transform=axes.transAxes, **style)
-        return save_figure(figure, path)
+        return report.save_figure(figure, path)
 
 
 def lower_bound_figure(path: Path, instances: LowerBound) -> list[Path]:
     """Save Figure 9: both instances of Theorem 3, with every agent's label written into it."""
-    with pictures() as plt:
+    with report.pictures() as plt:
         figure, row = plt.subplots(1, 2, figsize=(7.6, 4.2), layout="constrained")
         for instance, axes in enumerate(row):
             labels = {agent: str(t) for agent, t in enumerate(instances.labels[instance])}
-            draw_network(instances.network, axes, labels)
+            report.draw_network(instances.network, axes, labels)
             axes.set_title(f"Instance {instance + 1}", fontweight="bold")
-        kinds = ((REGULAR, "o", "regular agent"), (POISONED, "s", "poisoned agent"))
+        kinds = ((report.REGULAR, "o", "regular agent"), (report.POISONED, "s", "poisoned agent"))
         figure.legend(
             handles=[
                 plt.Line2D([], [], linestyle="", color=c, marker=marker, markersize=9, label=label)
@@ -147,7 +132,7 @@ def lower_bound_figure(path: Path, instances: LowerBound) -> list[Path]:
             ncols=2,
             title="Numbers are the agents' labels",
         )
-        return save_figure(figure, path)
+        return report.save_figure(figure, path)
 
 
 def contamination_figure(path: Path, study: ContaminationStudy) -> list[Path]:
@@ -155,7 +140,7 @@ def contamination_figure(path: Path, study: ContaminationStudy) -> list[Path]:
 
     Marks are measured; lines are what the theory says.
     """
-    with pictures() as plt:
+    with report.pictures() as plt:
         figure, (left, right) = plt.subplots(
             1, 2, figsize=(9.4, 4.3), sharey=True, layout="constrained"
         )
@@ -169,7 +154,7 @@ def contamination_figure(path: Path, study: ContaminationStudy) -> list[Path]:
         right.set_title(f"same δ_max = {delta_max:.3g}, few to many poisoned", fontsize=10)
         handles, labels = left.get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
-        return save_figure(figure, path)
+        return report.save_figure(figure, path)
 
 
 def _plot_errors(
@@ -181,7 +166,7 @@ def _plot_errors(
     mean = [found.delta**2 for found in first]
     robust = [(found.delta_max / (1 - found.delta_max)) ** 2 for found in first]
     for values, line, colour, label in (
-        (mean, "-", look("weighted_mean").colour, "theory: δ²"),
+        (mean, "-", report.look("weighted_mean").colour, "theory: δ²"),
         (robust, "--", "#444444", "theory: (δ_max/(1−δ_max))²"),
     ):
         axes.plot(rates, values, line, color=colour, linewidth=1.3, label=label, zorder=1)
@@ -189,7 +174,7 @@ def _plot_errors(
     order = [rule for rule in rules if rule != "weighted_mean"]
     sizes = {rule: max(15.0 - 4.0 * place, 5.0) for place, rule in enumerate(order)}
     for rule in rules:
-        drawn = look(rule)
+        drawn = report.look(rule)
         mine = [found for found in errors if found.rule == rule]
         axes.plot(
             [rate(found) for found in mine],

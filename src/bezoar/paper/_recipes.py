@@ -147,14 +147,10 @@ class Variant:
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a model is trained on a dataset.
+    """How a model is trained on a dataset: the fields of the spec, and the options of rules.
 
-    Attributes:
-        dataset: of :data:`DATASET_TITLES`.
-        variant: the variant of the figure; its scale is ``paper`` if the dataset has no other.
-        fields: of the spec.
-        options: of rules.
-        length: how many iterations the whole figure has.
+    The scale of the figure's variant is ``paper`` if the dataset has no other. The whole figure has
+    as many iterations as its ``length``.
     """
 
     dataset: str

@@ -14,7 +14,7 @@ from bezoar.paper._claims import JUDGED
 from bezoar.paper._comparisons import Figure
 from bezoar.paper._recipes import Scale, Variant, Whose
 from bezoar.paper._trained import variant_name
-from bezoar.report import THRESHOLDS, Page
+from bezoar.report import THRESHOLDS, Page, Table
 
 
 def write_record(path: Path, results: Path, figures: Iterable[Figure]) -> Path:
@@ -27,7 +27,10 @@ def write_record(path: Path, results: Path, figures: Iterable[Figure]) -> Path:
     store = Store(results / "store")
     blocks = [f"# {path.stem}"]
     for figure in figures:
-        pages = list(_variants(figure, results, store))
+        variants = (Variant(*both) for both in product(get_args(Scale), get_args(Whose)))
+        names = dict.fromkeys(variant_name(figure, variant) for variant in variants)
+        there = (results / name for name in names if (results / name).is_dir())
+        pages = [Page.load(folder, store.load) for folder in there]
         blocks += [f"## {figure.title}", *_claims(pages)]
         for page in pages:
             blocks += _page(page, path, results)
@@ -40,14 +43,6 @@ def check_record(path: Path) -> None:
         raise BezoarError(f"markdown: expected a name that ends in .md, found {str(path)!r}")
 
 
-def _variants(figure: Figure, results: Path, store: Store) -> Iterator[Page]:
-    """The pages of a figure, one for each variant that there is."""
-    variants = (Variant(*both) for both in product(get_args(Scale), get_args(Whose)))
-    for name in dict.fromkeys(variant_name(figure, variant) for variant in variants):
-        if (results / name).is_dir():
-            yield Page.load(results / name, store.load)
-
-
 def _claims(pages: Sequence[Page]) -> list[str]:
     """A table of every claim, with its verdict and the numbers behind it in each variant."""
     found: dict[str, list[tuple[str, ...]]] = {}
@@ -57,9 +52,8 @@ def _claims(pages: Sequence[Page]) -> list[str]:
             row = (page.name, how, claim.verdict, claim.measured)
             found.setdefault(f"{text}.", []).append(row)
     rows = [(text, *row) for text, several in found.items() for row in several]
-    lines = [("claim", "results", "judged", "verdict", "measured"), ("---",) * 5, *rows]
-    cells = ([cell.replace("|", "\\|") for cell in line] for line in lines)
-    return ["\n".join(f"| {' | '.join(line)} |" for line in cells), THRESHOLDS] if rows else []
+    table = Table.of("", ("claim", "results", "judged", "verdict", "measured"), rows)
+    return [table.markdown().rstrip(), THRESHOLDS] if rows else []
 
 
 def _page(page: Page, path: Path, results: Path) -> list[str]:

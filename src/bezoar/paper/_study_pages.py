@@ -17,7 +17,8 @@ from bezoar.paper._theorem_study import (
     theorem_study,
 )
 from bezoar.paper._theorems import ROUNDING, TheoremCheck
-from bezoar.report import Image, Page, Table, look
+from bezoar.paper._theory_pages import write_page
+from bezoar.report import Page, Table, look
 
 
 def write_theorems(
@@ -102,7 +103,6 @@ def write_contamination(
         "by_delta_max": _errors("Learning error, same δ", study.by_delta_max),
         "by_delta": _errors("Learning error, same δ_max", study.by_delta),
     }
-    data = [file for name, table in tables.items() for file in table.save(folder / name)]
     [picture] = contamination_figure(folder / f"{folder.name}.png", study)
     alt = (
         "Two plots of learning errors. Left, δ fixed: the robust rules' errors rise with δ_max "
@@ -110,18 +110,14 @@ def write_contamination(
         "weighted mean's error rises with δ, the robust rules' stay level. Numbers are in the "
         "tables."
     )
-    return Page(
-        name=folder.name,
-        title="Learning errors along the contamination rates",
-        caption="The weighted mean's error moves with δ alone, like δ²; that of the best robust "
-        "rule with δ_max alone, like (δ_max/(1−δ_max))². This is the worst case, as in Table II: "
-        "each error is that in the worse of two instances of Theorem 3. For one fixed objective "
-        "the ordering need not show.",
-        command=command,
-        images=(Image(file=picture.name, alt=alt),),
-        data=tuple(data),
-        tables=tuple(tables.values()),
-    ).save(folder)
+    caption = (
+        "The weighted mean's error moves with δ alone, like δ²; that of the best robust rule with "
+        "δ_max alone, like (δ_max/(1−δ_max))². This is the worst case, as in Table II: each error "
+        "is that in the worse of two instances of Theorem 3. For one fixed objective the ordering "
+        "need not show."
+    )
+    title = "Learning errors along the contamination rates"
+    return write_page(folder, command, title, caption, tables, [picture], alt)
 
 
 def _errors(title: str, errors: Iterable[LearningError]) -> Table:

@@ -47,13 +47,10 @@ def theorem_study(
 ) -> dict[str, list[TheoremCheck]]:
     """Compare every rule with its theorem, on several objectives and networks.
 
-    Args:
-        objectives: of :data:`OBJECTIVES`; MNIST is :func:`reduced_mnist`, with labels flipped.
-        networks: of one size; by default :func:`theorem_networks`.
-        rules: of :data:`THEOREM_RULES`.
-        iterations: ``K``.
-        workers, progress: as for :func:`verify`.
-        clipping: the threshold of CC and CG.
+    Objectives are of :data:`OBJECTIVES`, with MNIST as :func:`reduced_mnist` and labels flipped;
+    rules are of :data:`THEOREM_RULES`. Networks are of one size, by default
+    :func:`theorem_networks`; ``clipping`` is the threshold of CC and CG. The rest is as for
+    :func:`verify`.
 
     Returns:
         For each objective a check for each network and rule.

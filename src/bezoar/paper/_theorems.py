@@ -64,12 +64,12 @@ class TheoremCheck:
     @property
     def slack(self) -> float:
         """The right side over the left side: at least 1 where the theorem applies and holds."""
-        return _times(self.bound, self.error)
+        return self.bound / self.error if self.error > 0 else inf
 
     @property
     def consensus_slack(self) -> float:
         """The same for the consensus error."""
-        return _times(self.promise.consensus, self.consensus)
+        return self.promise.consensus / self.consensus if self.consensus > 0 else inf
 
     @property
     def holds(self) -> bool | None:
@@ -94,10 +94,6 @@ class TheoremCheck:
         )
 
 
-def _times(bound: float, found: float) -> float:
-    return bound / found if found > 0 else inf
-
-
 def verify(
     make_task: Callable[[Sequence[Run], Workers], Task],
     runs: Sequence[Run],
@@ -109,18 +105,8 @@ def verify(
     """Train runs with the theorems' step size ``γ = 1/√K`` and compare them with the theorems.
 
     The weighted mean is held against Theorem 2, rules with a virtual mixing matrix
-    (:data:`bezoar.theory.MATRIX_OF`) against Theorem 1. The proofs use Assumptions 3 and 4, and
-    Definition 1, only at points that a run visits, so suprema over the run's ``k ≤ K`` may take
-    the place of the constants. These are the points:
-
-    - Theorem 1: ``ξ`` at the weighted centroid ``x̃^k = Σ_w p_w x_w^k``, for all regular agents,
-      and at every regular agent's own model, ``‖∇f_w(x_w^k) − ∇f(x_w^k)‖``; ``ρ`` in every
-      exchange. ``x̄^k`` itself is not among them. ``A`` is reported at ``x̃^k``.
-    - Theorem 2: ``ξ`` and ``A`` at ``x̄_W^k``, the average of all agents.
-
-    ``L`` and ``f*`` are exact for quadratics. For softmax regression ``L`` is the best constant
-    for the given samples and ``f*`` a lower bound. MNIST with pixels in [−1, 1] has ``L ≈ 261``,
-    so that ``K ≥ L²`` asks for 68,000 iterations; :func:`reduced_mnist` needs few.
+    (:data:`bezoar.theory.MATRIX_OF`) against Theorem 1. At which points of a run the constants are
+    measured, and why that is enough, is in docs/theory.md.
 
     Args:
         make_task: makes what the agents learn, from runs and workers. It must know ``L`` and the
@@ -248,19 +234,15 @@ class _Suprema:
     def __init__(self, engine: Engine, smoothness: float) -> None:
         self._smoothness = smoothness
         self._task, self._runs = engine.task, engine.runs
-        networks = [run.network for run in engine.runs]
-        device = engine.task.device
-        self._regular = torch.tensor(
-            np.stack([~network.poisoned_mask for network in networks]), device=device
-        )
+        runs, device = engine.runs, engine.task.device
+        masks = np.stack([~run.network.poisoned_mask for run in runs])
+        self._regular = torch.tensor(masks, device=device)
         self._mean = self._regular.double() / self._regular.sum(1, keepdim=True)
-        self._centroid = torch.tensor(
-            np.stack([_centroid(run) for run in engine.runs]), device=device
-        )
-        robust = torch.tensor([_kind(run) is not None for run in engine.runs], device=device)
+        self._centroid = torch.tensor(np.stack([_centroid(run) for run in runs]), device=device)
+        robust = torch.tensor([_kind(run) is not None for run in runs], device=device)
         self._own = robust[:, None] & self._regular
-        self.rho = np.zeros(len(networks))
-        self.heterogeneity = torch.zeros(len(networks), dtype=torch.float64, device=device)
+        self.rho = np.zeros(len(runs))
+        self.heterogeneity = torch.zeros(len(runs), dtype=torch.float64, device=device)
         self.disturbance = torch.zeros_like(self.heterogeneity)
         self._sent: list[Floats] = []
         self._made: list[Floats] = []
@@ -281,13 +263,9 @@ class _Suprema:
         sent, made = np.stack(self._sent), np.stack(self._made)
         for place, run in enumerate(self._runs):
             if kind := _kind(run):
-                found = theory.measured_contraction(
-                    sent[:, place],
-                    made[:, place],
-                    run.network.at(1),
-                    kind,
-                    mixing=run.aggregator.wiring()[0],
-                )
+                exchanges, mixing = (sent[:, place], made[:, place]), run.aggregator.wiring()[0]
+                network = run.network.at(1)
+                found = theory.measured_contraction(*exchanges, network, kind, mixing=mixing)
                 self.rho[place] = max(self.rho[place], found.rho)
         self._sent, self._made = [], []
 

@@ -1,5 +1,6 @@
 """The paper's tables, and its figures of networks, as folders like those of other figures."""
 
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 
@@ -25,14 +26,13 @@ def write_table_1(folder: Path, command: str) -> Page:
         for order in zip(*orders, strict=True)
     )
     shown = ", ".join(f"{title} {number(rate.delta_max)}" for title, rate in rates.items())
-    return _write(
-        folder,
-        command,
-        "Table I: orders of the contraction constant ρ",
+    title = "Table I: orders of the contraction constant ρ"
+    caption = (
         f"δ stands for δ_max: {shown}. Orders carry no constants; inf: the order says nothing at "
-        "this rate.",
-        Table.of("Orders of ρ", ("aggregator", "ρ", "M", *rates), rows),
+        "this rate."
     )
+    table = Table.of("Orders of ρ", ("aggregator", "ρ", "M", *rates), rows)
+    return write_page(folder, command, title, caption, {folder.name: table})
 
 
 def write_table_2(folder: Path, command: str) -> Page:
@@ -43,14 +43,14 @@ def write_table_2(folder: Path, command: str) -> Page:
         (order[0].aggregator, order[0].order, *(number(entry.value) for entry in order))
         for order in zip(*orders, strict=True)
     )
-    return _write(
-        folder,
-        command,
-        "Table II: orders of the learning error where A = Θ(ξ)",
+    title = "Table II: orders of the learning error where A = Θ(ξ)"
+    caption = (
         "In units of ξ². RAgg is the best majority-dominant rule. Only ratios of these mean "
-        "anything.",
-        Table.of("Orders of the learning error", ("aggregator", "learning error", *rates), rows),
+        "anything."
     )
+    columns = ("aggregator", "learning error", *rates)
+    table = Table.of("Orders of the learning error", columns, rows)
+    return write_page(folder, command, title, caption, {folder.name: table})
 
 
 def write_figure_9(folder: Path, command: str) -> Page:
@@ -71,7 +71,7 @@ def write_figure_9(folder: Path, command: str) -> Page:
     )
     pictures = lower_bound_figure(folder / folder.name, instances)
     title = "Figure 9: two instances that look alike"
-    return _write(folder, command, title, text, pictures=pictures, alt=alt)
+    return write_page(folder, command, title, text, {}, pictures, alt)
 
 
 def write_figure_10(folder: Path, command: str) -> Page:
@@ -92,14 +92,14 @@ def write_figure_10(folder: Path, command: str) -> Page:
     first = ("network", "edges", "poisoned", "connected", "δ", "δ_max")
     table = Table.of("The paper's networks", (*first, "λ uniform", "λ mixing", "λ'"), rows)
     described = " ".join(f"{row[0]}: {row[1]} edges, agent {row[2]} is poisoned." for row in rows)
-    return _write(
+    return write_page(
         folder,
         command,
         "Figure 10: the paper's networks",
         "Regular agents are blue dots, poisoned ones red squares. Connected: whether the regular "
         "agents are, among themselves. λ is that of the uniform and of the mixing virtual matrix; "
         "Theorem 1 says nothing where it is 1 or more.",
-        table,
+        {folder.name: table},
         networks_figure(folder / folder.name, drawn),
         f"Three networks of ten agents, regular ones as dots, poisoned as squares. {described}",
     )
@@ -109,21 +109,22 @@ def _networks() -> dict[str, Network]:
     return {title: networks.create(name) for name, title in NETWORK_TITLES.items()}
 
 
-def _write(
+def write_page(
     folder: Path,
     command: str,
     title: str,
     caption: str,
-    table: Table | None = None,
-    pictures: list[Path] | None = None,
+    tables: Mapping[str, Table],
+    pictures: Sequence[Path] = (),
     alt: str = "",
 ) -> Page:
+    """Write a page that no runs of specs were trained for; tables are saved under their names."""
     return Page(
         name=folder.name,
         title=title,
         caption=caption,
         command=command,
-        images=tuple(Image(file=path.name, alt=alt) for path in pictures or ()),
-        data=table.save(folder / folder.name) if table else (),
-        tables=(table,) if table else (),
+        images=tuple(Image(file=path.name, alt=alt) for path in pictures),
+        data=tuple(file for name, table in tables.items() for file in table.save(folder / name)),
+        tables=tuple(tables.values()),
     ).save(folder)

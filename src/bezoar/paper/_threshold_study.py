@@ -5,23 +5,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from bezoar import report
 from bezoar._files import write_whole
 from bezoar.paper._comparisons import FIGURES, NETWORK_TITLES, Comparison, Figure
 from bezoar.paper._figure_pages import data_text, judged_claims
 from bezoar.paper._recipes import Variant, recipe
 from bezoar.paper._texts import about, note
 from bezoar.paper._trained import TrainedComparison, TrainedFigure
-from bezoar.report import (
-    BASELINE,
-    Image,
-    Page,
-    axis_of,
-    ends_table,
-    look,
-    pictures,
-    plot_grid,
-    save_figure,
-)
 
 #: The thresholds that are compared. The authors' code has 0.03, and with the paper's larger steps
 #: that is 0.1.
@@ -63,7 +53,7 @@ THRESHOLD_STUDY = ThresholdStudy(
 )
 
 
-def write_thresholds(folder: Path, made: TrainedFigure) -> Page:
+def write_thresholds(folder: Path, made: TrainedFigure) -> report.Page:
     """Final accuracies against the threshold: a picture, a table, data, and what was found."""
     study, *figures = made.parts
     networks = study.comparison.figure.networks
@@ -71,17 +61,17 @@ def write_thresholds(folder: Path, made: TrainedFigure) -> Page:
     images = threshold_figure(folder / made.name, study, told)
     write_whole(folder / f"{made.name}.csv", data_text(replace(made, parts=[study])).encode())
     panels = study.panels(lambda network, _: networks[network])
-    table = ends_table("Test accuracy of the average model, by class", panels, ("accuracy",))
+    table = report.ends_table("Test accuracy of the average model, by class", panels, ("accuracy",))
     found = findings(study)
     alt = "A plot for each network: final accuracy against the clipping threshold of CC and CG, "
     alt += f"with lines for the weighted mean and the baseline. {' '.join(found)}"
     sentences = [f"{about(study.recipe)}, by class; {made.figure.poison}.", *found]
-    return Page(
+    return report.Page(
         name=made.name,
         title=made.figure.heading,
         caption=" ".join([*sentences, *([f"{told}."] if told else [])]),
         command=made.command,
-        images=tuple(Image(file=path.name, alt=alt) for path in images),
+        images=tuple(report.Image(file=path.name, alt=alt) for path in images),
         data=(f"{made.name}.csv",),
         tables=(table,),
         claims=tuple(
@@ -109,9 +99,9 @@ def findings(study: TrainedComparison) -> list[str]:
             ends = {each: _final(study, network, _with(rule, each)) for each in THRESHOLDS}
             low, high = min(ends, key=ends.__getitem__), max(ends, key=ends.__getitem__)
             parts.append(
-                f"{look(rule).label} between {ends[low]:.3f} (at {low:g}) and {ends[high]:.3f} "
-                f"(at {high:g}), {ends[AUTHORS]:.3f} at {AUTHORS} and {ends[SCALED]:.3f} at "
-                f"{SCALED}"
+                f"{report.look(rule).label} between {ends[low]:.3f} (at {low:g}) and "
+                f"{ends[high]:.3f} (at {high:g}), {ends[AUTHORS]:.3f} at {AUTHORS} and "
+                f"{ends[SCALED]:.3f} at {SCALED}"
             )
             for each in above:
                 above[each] += ends[each] > mean
@@ -124,13 +114,13 @@ def findings(study: TrainedComparison) -> list[str]:
 def threshold_figure(path: Path, study: TrainedComparison, told: str) -> list[Path]:
     """Save final accuracies against the threshold, a plot for each network."""
     networks = study.comparison.figure.networks
-    with pictures() as plt:
-        figure, grid = plot_grid(plt, 1, [1.0] * len(networks), 4.2, 3.6)
+    with report.pictures() as plt:
+        figure, grid = report.plot_grid(plt, 1, [1.0] * len(networks), 4.2, 3.6)
         for (network, title), axes in zip(networks.items(), grid[0], strict=True):
             for rule in CLIPPING:
                 ends = [_final(study, network, _with(rule, each)) for each in THRESHOLDS]
                 _line(axes, THRESHOLDS, ends, rule)
-            for rule in (MEAN, BASELINE):
+            for rule in (MEAN, report.BASELINE):
                 _line(
                     axes, (THRESHOLDS[0], THRESHOLDS[-1]), [_final(study, network, rule)] * 2, rule
                 )
@@ -138,15 +128,15 @@ def threshold_figure(path: Path, study: TrainedComparison, told: str) -> list[Pa
             axes.set_title(title, fontweight="bold")
             if axes is not grid[0, 0]:
                 axes.sharey(grid[0, 0])
-        grid[0, 0].set_ylabel(axis_of("accuracy"))
+        grid[0, 0].set_ylabel(report.axis_of("accuracy"))
         handles, labels = grid[0, 0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
         if told:
             figure.suptitle(told, fontsize=10)
-        return save_figure(figure, path)
+        return report.save_figure(figure, path)
 
 
 def _line(axes: Any, where: Sequence[float], ends: Sequence[float], rule: str) -> None:
-    drawn = look(rule)
+    drawn = report.look(rule)
     marker = drawn.marker if rule in CLIPPING else ""
     axes.plot(where, ends, drawn.line, color=drawn.colour, marker=marker, label=drawn.label)

@@ -7,8 +7,9 @@ from math import isfinite, nan
 import numpy as np
 from scipy.stats import t as student
 
+from bezoar._arrays import Floats
 from bezoar.experiments import StoredRun, spec_of
-from bezoar.report._page import Curve, Floats, Panel, Table
+from bezoar.report._page import Curve, Panel, Table
 from bezoar.report._style import BASELINE, Look, is_baseline, legend
 from bezoar.report._tables import end_text
 from bezoar.training import METRICS
@@ -34,13 +35,10 @@ CELLS = 20_000
 
 @dataclass(frozen=True)
 class Verdict:
-    """The best rule of a panel by one metric.
+    """The best rule of a panel by one metric, with the numbers in a text.
 
-    Attributes:
-        by: what it is judged by, such as ``"By the mean agent"``.
-        decided: whether the runs can carry a verdict.
-        rules: the best rule; or those between which the runs do not decide, the first leading.
-        text: the numbers, in a sentence.
+    If the runs cannot carry a verdict, it is not ``decided``: the rules are those between which
+    they do not decide, the first leading.
     """
 
     by: str
@@ -88,12 +86,8 @@ def _verdict(panel: Panel, metric: str, looks: dict[str, Look]) -> Verdict | Non
 def is_ahead(leads: Floats, least: float) -> bool:
     """Whether seeds can carry that one rule is better than another.
 
-    Args:
-        leads: ``[seeds]`` by how much it is better with each seed, on the same data.
-        least: a mean that is not more than this decides nothing.
-
-    Returns:
-        Whether the mean is more than that, and more than chance makes it (Student's t, 95 %).
+    It is better by ``leads [seeds]``, with each seed on the same data. Their mean must be more
+    than ``least``, and more than chance makes it (Student's t, 95 %).
     """
     if len(leads) < 2:
         return False
@@ -162,7 +156,8 @@ def ranked_table(panels: Sequence[Panel], metric: str) -> Table:
     better = METRICS[metric].more_is_better
     sign = 0 if better is None else -1 if better else 1
     looks = legend(panels)
-    curves = {name: [_curve(panel, name) for panel in panels] for name in looks}
+    by_name = [{curve.name: curve for curve in panel.curves} for panel in panels]
+    curves = {name: [found.get(name) for found in by_name] for name in looks}
     values = {name: [sign * _last(c, metric) for c in several] for name, several in curves.items()}
 
     def order(name: str) -> tuple[bool, int, float]:
@@ -171,10 +166,10 @@ def ranked_table(panels: Sequence[Panel], metric: str) -> Table:
         return is_baseline(name), len(panels) - len(known), float(np.mean(known or [0.0]))
 
     names = sorted(looks, key=order)
-    rows = [
-        (_with_name(looks[name]), *(end_text(c, (metric,)) if c else "–" for c in curves[name]))
-        for name in names
-    ]
+    rows = []
+    for name in names:
+        look, ends = looks[name], (end_text(c, (metric,)) if c else "–" for c in curves[name])
+        rows.append((look.label if is_baseline(name) else f"{look.label}\n{look.name}", *ends))
     marked = set()
     for place in range(len(panels)):
         rivals = {row: values[name][place] for row, name in enumerate(names)}
@@ -188,14 +183,6 @@ def ranked_table(panels: Sequence[Panel], metric: str) -> Table:
         marked = {(column - 1, row + 1) for row, column in marked}
     title = f"At the end: {METRICS[metric].axis}" + (", the best of each marked" if marked else "")
     return Table.of(title, columns, rows, marked=marked)
-
-
-def _with_name(look: Look) -> str:
-    return look.label if is_baseline(look.name) else f"{look.label}\n{look.name}"
-
-
-def _curve(panel: Panel, name: str) -> Curve | None:
-    return next((curve for curve in panel.curves if curve.name == name), None)
 
 
 def _last(curve: Curve | None, metric: str) -> float:

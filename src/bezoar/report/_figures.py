@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from bezoar._arrays import Floats, Ints
 from bezoar._files import write_whole
 from bezoar.networks import Network
 from bezoar.report._networks import draw_network
-from bezoar.report._page import Curve, Floats, Integers, Panel
+from bezoar.report._page import Curve, Panel
 from bezoar.report._style import Look, legend, pictures
 from bezoar.training import METRICS
 
@@ -59,7 +60,7 @@ def panels_figure(
 
 
 def partition_figure(
-    path: Path, counts: Integers, poisoned: Sequence[int] = (), names: Sequence[str] = ()
+    path: Path, counts: Ints, poisoned: Sequence[int] = (), names: Sequence[str] = ()
 ) -> Path:
     """Save a picture of a partition, given ``[agents, classes]`` numbers of samples.
 
@@ -149,7 +150,7 @@ def plot_line(
 
 
 def shade(
-    axes: Any, iterations: Integers, limits: Sequence[Floats], metric: str, look: Look, alpha: float
+    axes: Any, iterations: Ints, limits: Sequence[Floats], metric: str, look: Look, alpha: float
 ) -> Any:
     """Shade from the lower to the upper limit of a metric, each ``[n]``."""
     low, high = (_drawable(limit, metric) for limit in limits)

@@ -13,6 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from bezoar import __version__
+from bezoar._checks import folder
 from bezoar._errors import BezoarError
 from bezoar._files import write_whole
 from bezoar._numbers import count
@@ -79,7 +80,7 @@ def write_report(
         out: the file; by default ``report.html`` in that folder.
         problem: is told of every run that is missing or damaged, which the report says, too.
     """
-    results = Path(results)
+    results = folder("results", results)
     if not results.is_dir():
         raise BezoarError(f"report: there is no folder {results}")
     out = results / "report.html" if out is None else Path(out)
@@ -107,7 +108,7 @@ def render(results: Path, problem: Callable[[str], Any]) -> str:
         return runs.get(key)
 
     unread = 0
-    pages = {folder: Page.load(folder, find) for folder in page_folders(results)}
+    pages = {where: Page.load(where, find) for where in page_folders(results)}
     if not pages:
         found = list(filter(None, map(find, keys)))
         if not found:
@@ -125,8 +126,8 @@ def render(results: Path, problem: Callable[[str], Any]) -> str:
     ordered = sorted(runs.values(), key=lambda run: field_order(spec_of(run)))
     names = short_names(map(spec_of, ordered))
     sections = [
-        _section(place, folder, renamed(page, names) if page.name == "runs" else page)
-        for place, (folder, page) in enumerate(pages.items(), start=1)
+        _section(place, where, renamed(page, names) if page.name == "runs" else page)
+        for place, (where, page) in enumerate(pages.items(), start=1)
     ]
     return _html(sections, ordered, unread, len(keys) - len(runs) - unread)
 

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup, escape
 
+from bezoar._arrays import Floats
 from bezoar._numbers import count, duration
 from bezoar.experiments import StoredRun, spec_of
 from bezoar.report._best import JUDGED, joined
-from bezoar.report._page import Curve, Floats, Panel, thinned
+from bezoar.report._page import Curve, Panel, thinned
 from bezoar.report._style import Look, is_baseline
 from bezoar.report._tables import flat
 from bezoar.training import METRICS
@@ -156,7 +157,9 @@ def chart_data(
     return {
         "rules": {
             look.name: {"place": place, "label": look.label}
-            | {"marker": look.marker, "dash": DASHES[look.line], "typed": _typed(look)}
+            | {"marker": look.marker, "dash": DASHES[look.line]}
+            # The name for the command line, where the label is another one.
+            | {"typed": "" if look.name == look.label or is_baseline(look.name) else look.name}
             for place, look in enumerate(looks.values())
         },
         "metrics": {
@@ -167,11 +170,6 @@ def chart_data(
         "curves": [_curve(curve, looks[curve.name].name, points) for curve in curves],
         "sections": drawn,
     }
-
-
-def _typed(look: Look) -> str:
-    """A rule's name for the command line, where its label is another one."""
-    return "" if look.name == look.label or is_baseline(look.name) else look.name
 
 
 def _curve(curve: Curve, name: str, points: int) -> dict[str, Any]:

@@ -5,11 +5,12 @@ from contextlib import suppress
 from typing import Any
 
 from bezoar import theory
+from bezoar._arrays import Ints
 from bezoar._errors import BezoarError
 from bezoar._numbers import count, listed, number
 from bezoar.experiments import RunSpec, StoredRun, dataset_of, network_of_run, partition_of, spec_of
 from bezoar.networks import Network
-from bezoar.report._page import Integers, Page, Panel, Table
+from bezoar.report._page import Page, Panel, Table
 from bezoar.report._style import look
 from bezoar.report._tables import data_note, network_note
 
@@ -147,7 +148,7 @@ def _readable(value: float) -> str:
     return "∞" if value == float("inf") else number(value if abs(value) > 1e-12 else 0.0)
 
 
-def samples_of(spec: RunSpec, agents: int) -> Integers:
+def samples_of(spec: RunSpec, agents: int) -> Ints:
     """``[agents, classes]`` how many training samples of each class every agent has."""
     dataset = dataset_of(spec)
     return partition_of(spec, agents).holdings(dataset.train_labels, dataset.classes)
@@ -206,7 +207,7 @@ def _table_of_runs(runs: Sequence[tuple[RunSpec, Network]]) -> Table:
 
 def _table(
     title: str,
-    counts: Integers,
+    counts: Ints,
     network: Network,
     poisoned: Collection[int],
     more: Mapping[str, Sequence[object]],

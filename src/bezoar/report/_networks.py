@@ -32,6 +32,9 @@ WIDTH, HEIGHT, MARGIN = 340.0, 80.0, 24.0
 #: of a letter as a share of it.
 POINTS, PIXELS, LETTER = 7.0, 10.0, 0.6
 
+#: The same of bold digits, which are inside dots: their width and height.
+BOLD = 0.7, 0.73
+
 
 @dataclass(frozen=True)
 class Name:
@@ -39,6 +42,7 @@ class Name:
 
     agent: int
     text: str
+    size: float
     right: float = 0.0
     down: float = 0.0
 
@@ -84,13 +88,13 @@ def draw_network(network: Network, axes: Any, labels: Mapping[int, str] | None =
     axes.set_axis_off()
     sides = tuple(scale * side for side in (left, -top, right, -bottom))
     for name in _names(points * scale * (1, -1), radius, POINTS, network, sides, labels):
-        style = {"color": "white", "weight": "bold", "fontsize": 8}
+        style = {"color": "white", "weight": "bold"}
         if not name.inside:
-            halo = withStroke(linewidth=2, foreground="white")
-            style = {"color": "#1c2128", "path_effects": [halo], "fontsize": POINTS}
+            style = {"color": "#1c2128"}
+            style["path_effects"] = [withStroke(linewidth=2, foreground="white")]
         style |= {"textcoords": "offset points", "annotation_clip": False, "zorder": 5}
         place, offset = points[name.agent], (name.right, -name.down)
-        axes.annotate(name.text, place, offset, ha="center", va="center", **style)
+        axes.annotate(name.text, place, offset, ha="center", va="center", size=name.size, **style)
 
 
 def _radius(points: Points, network: Network) -> float:
@@ -98,7 +102,7 @@ def _radius(points: Points, network: Network) -> float:
     if network.agents == 1:
         return 8.0
     nearest = cKDTree(points).query(points, k=2)[0][:, 1]
-    most = 8.5 if _fit_inside(network.names) else 5.5
+    most = 8.5 if max(map(len, network.names)) <= INSIDE else 5.5
     return float(np.clip(0.36 * np.quantile(nearest, 0.1), 2.0, most))
 
 
@@ -125,15 +129,18 @@ def _names(
     sides: tuple[float, ...],
     labels: Mapping[int, str] | None = None,
 ) -> Iterator[Name]:
-    """The names that can be read: inside the dots if they are short, else beside them.
+    """The names that can be read: inside the dots where they fit, else beside them.
 
     Places are in the unit of the height of ``letters``, y downwards; the ``sides`` of the drawing
     are left, top, right and bottom. Beside a dot, a name is where it covers least of dots and other
     names.
     """
-    texts = [_short(name) for name in (labels or dict(enumerate(network.names))).values()]
-    if _fit_inside(texts) and radius >= 5:
-        yield from (Name(agent, text) for agent, text in enumerate(texts))
+    given = (labels or dict(enumerate(network.names))).values()
+    texts = [text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…" for text in given]
+    longest = max(map(len, texts))
+    size = min(letters + 1, 1.75 * radius / np.hypot(BOLD[0] * longest, BOLD[1]))
+    if longest <= INSIDE and size >= 0.8 * letters:
+        yield from (Name(agent, text, size) for agent, text in enumerate(texts))
         return
     shown: Sequence[int] = range(network.agents)
     if network.agents > NAMED:
@@ -147,15 +154,7 @@ def _names(
         boxes = [(x + dx, y + dy, width, letters) for dx, dy in around]
         best = min(boxes, key=lambda box: _covers(box, covered, sides))
         covered.append(best)
-        yield Name(agent, texts[agent], best[0] - x, best[1] - y)
-
-
-def _fit_inside(names: Sequence[str]) -> bool:
-    return max(map(len, names)) <= INSIDE
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…"
+        yield Name(agent, texts[agent], letters, best[0] - x, best[1] - y)
 
 
 def _covers(

@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, InstanceOf, ValidationError
 
+from bezoar._arrays import Floats, Ints
 from bezoar._errors import BezoarError
 from bezoar._files import write_whole
 from bezoar.experiments import Choice, StoredRun, spec_of
@@ -21,9 +21,6 @@ from bezoar.experiments import Choice, StoredRun, spec_of
 if TYPE_CHECKING:
     from bezoar.networks import Network
     from bezoar.training import History
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 #: The name of a page's file in the folder of a figure or table.
 SUMMARY = "summary.json"
@@ -79,7 +76,7 @@ class Curve:
         return f"{self.rule}:{self.options}" if self.options else self.rule
 
     @cached_property
-    def iterations(self) -> Integers:
+    def iterations(self) -> Ints:
         """``[n]`` the iterations after which all runs were measured."""
         return reduce(np.intersect1d, (run.iterations for run in self.runs))
 
@@ -154,21 +151,10 @@ class Table(_Part):
 
     @classmethod
     def of(
-        cls,
-        title: str,
-        columns: Iterable[str],
-        rows: Iterable[Iterable[str]],
-        shaded: int = 0,
-        marked: Iterable[tuple[int, int]] = (),
+        cls, title: str, columns: Iterable[str], rows: Iterable[Iterable[str]], **more: Any
     ) -> "Table":
-        """A table of any rows."""
-        return cls(
-            title=title,
-            columns=tuple(columns),
-            rows=tuple(map(tuple, rows)),
-            shaded=shaded,
-            marked=frozenset(marked),
-        )
+        """A table of any rows; ``more`` are its other fields."""
+        return cls(title=title, columns=tuple(columns), rows=tuple(map(tuple, rows)), **more)
 
     def is_numeric(self, column: int) -> bool:
         """Whether a column has numbers, which are aligned to the right."""
@@ -182,14 +168,17 @@ class Table(_Part):
         largest = max((number for row in numbers for number in row), default=0) or 1
         return [[number / largest for number in row] for row in numbers]
 
+    def markdown(self) -> str:
+        """It without its title, as Markdown has tables."""
+        lines = [self.columns, ["---"] * len(self.columns), *self.rows]
+        escaped = ([cell.replace("|", "\\|") for cell in line] for line in lines)
+        return "".join(f"| {' | '.join(line)} |\n" for line in escaped)
+
     def save(self, stem: Path) -> tuple[str, ...]:
         """Write ``stem.csv`` for machines and ``stem.md`` for people; returns their names."""
         text = io.StringIO()
         csv.writer(text, lineterminator="\n").writerows([self.columns, *self.rows])
-        lines = [self.columns, ["---"] * len(self.columns), *self.rows]
-        escaped = ([cell.replace("|", "\\|") for cell in line] for line in lines)
-        markdown = "".join(f"| {' | '.join(line)} |\n" for line in escaped)
-        contents = {f"{stem.name}.csv": text.getvalue(), f"{stem.name}.md": markdown}
+        contents = {f"{stem.name}.csv": text.getvalue(), f"{stem.name}.md": self.markdown()}
         for name, content in contents.items():
             write_whole(stem.with_name(name), content.encode())
         return tuple(contents)
@@ -320,6 +309,6 @@ def page_folders(results: Path) -> list[Path]:
     return sorted((path.parent for path in results.glob(f"*/{SUMMARY}")), key=by_number)
 
 
-def thinned(count: int, most: int) -> Integers:
+def thinned(count: int, most: int) -> Ints:
     """The indices of at most ``most`` of ``count`` points, evenly spaced, with both ends."""
     return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(np.int64))

@@ -205,8 +205,11 @@ def _value(value: Any) -> str:
         options = {key: _swept_once(key, option) for key, option in _changed_options(value).items()}
         if not options:
             return _value(value.name)
-        pairs = ({"name": value.name} | options).items()
-        return "{ " + ", ".join(f"{_key(key)} = {_value(item)}" for key, item in pairs) + " }"
+        pairs = [f"name = {_value(value.name)}"]
+        for key, option in options.items():
+            is_bare = key.isascii() and key.replace("_", "").replace("-", "").isalnum()
+            pairs.append(f"{key if is_bare else _value(key)} = {_value(option)}")
+        return "{ " + ", ".join(pairs) + " }"
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
@@ -225,8 +228,3 @@ def _changed_options(choice: Choice) -> dict[str, Any]:
         defaults = {}
     options = choice.options.items()
     return {o: v for o, v in options if v is not None and (o not in defaults or defaults[o] != v)}
-
-
-def _key(name: str) -> str:
-    is_bare = name.isascii() and name.replace("_", "").replace("-", "").isalnum()
-    return name if is_bare else _value(name)

@@ -107,11 +107,8 @@ def agents_table(
 ) -> Table:
     """What was asked for of single agents: how good they are, and whom they listened to.
 
-    Args:
-        run: a run that was asked for one of both.
-        network: who hears whom.
-        which: some agents; by default all.
-        title: the title.
+    The run must have been asked for one of both. Only the agents ``which`` are shown, by default
+    all.
     """
     agents = list(range(network.agents) if which is None else which)
     left_out, agents = len(agents) - ROWS, agents[:ROWS]

@@ -24,6 +24,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
+from bezoar._checks import folder
 from bezoar._errors import BezoarError
 from bezoar._files import make_folder, sync_folder, write_whole
 from bezoar.store._gc import Removal, collect, folders
@@ -79,7 +80,7 @@ class Store:
     """
 
     def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
+        self.path = folder("store", path)
         self.runs_folder = self.path / "runs"
         self.staging_folder = self.path / "work" / "staging"
         self.locks_folder = self.path / "work" / "locks"
@@ -90,9 +91,10 @@ class Store:
     @classmethod
     def find(cls, path: str | Path) -> "Store":
         """The store that is at ``path`` or in its folder ``store``; there must be one."""
-        for folder in (Path(path), Path(path) / "store"):
-            if (folder / FORMAT_FILE).exists() or (folder / "runs").is_dir():
-                return cls(folder)
+        there = folder("store", path)
+        for found in (there, there / "store"):
+            if (found / FORMAT_FILE).exists() or (found / "runs").is_dir():
+                return cls(found)
         raise BezoarError(f"store: there is none at {path}; 'bezoar sweep' makes one")
 
     def __repr__(self) -> str:
@@ -180,19 +182,16 @@ class Store:
             try:
                 staging.mkdir()
                 write_run(staging, key, run, provenance, keep_models)
-                self._move_in(staging, key)
+                self.repair(key)
+                try:
+                    os.rename(staging, self.runs_folder / key)
+                except OSError:
+                    if key not in self:  # otherwise somebody was faster
+                        raise
+                sync_folder(self.runs_folder)
             finally:
                 shutil.rmtree(staging, ignore_errors=True)
         return self.load(key)
-
-    def _move_in(self, staging: Path, key: str) -> None:
-        self.repair(key)
-        try:
-            os.rename(staging, self.runs_folder / key)
-        except OSError:
-            if key not in self:  # otherwise somebody was faster
-                raise
-        sync_folder(self.runs_folder)
 
     def group(
         self,
@@ -209,7 +208,7 @@ class Store:
 
     def begun_groups(self) -> list[Group]:
         """The groups that are written down, whoever works on them; large ones first."""
-        found = (read_group(self, folder) for folder in folders(self.groups_folder))
+        found = (read_group(self, path) for path in folders(self.groups_folder))
         # A group that was taken apart contains those of its single runs, and must come before them.
         return sorted(filter(None, found), key=lambda group: -len(group.keys))
 
@@ -278,8 +277,8 @@ class Store:
             Timeout: if somebody else holds a lock that was asked for.
         """
         try:
-            for folder in (self.runs_folder, self.staging_folder, self.locks_folder):
-                make_folder(folder)
+            for path in (self.runs_folder, self.staging_folder, self.locks_folder):
+                make_folder(path)
             if not (self.path / FORMAT_FILE).exists():
                 content = json.dumps({"format": FORMAT, "what": "a store of bezoar runs"}) + "\n"
                 write_whole(self.path / FORMAT_FILE, content.encode())

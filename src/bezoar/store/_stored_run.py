@@ -267,11 +267,7 @@ def write_run(
     folder: Path, key: str, run: Finished, provenance: Mapping[str, Any], keep_models: bool
 ) -> None:
     """Write a run into an empty folder, and wait until it is on the disk."""
-    contents = {METRICS: _metrics_file(run.history), NETWORK: _network_file(run.network)}
-    if run.history.agents:
-        contents[AGENTS] = _agents_file(run.history)
-    if run.history.listening:
-        contents[LISTENING] = _listening_file(run.history)
+    contents = {NETWORK: _network_file(run.network), **_history_files(run.history)}
     if keep_models:
         from safetensors.torch import save
 
@@ -310,37 +306,27 @@ def _network_file(network: "Network") -> bytes:
     return (json.dumps(told, ensure_ascii=False, separators=(",", ":")) + "\n").encode()
 
 
-def _metrics_file(history: "History") -> bytes:
+def _history_files(history: "History") -> dict[str, bytes]:
+    """The metrics, and what was asked for of single agents, as Parquet files."""
     import pyarrow as pa
 
-    columns = {ITERATION: pa.array(history.iterations, pa.int64())}
-    columns |= {name: pa.array(v, pa.float64()) for name, v in history.metrics.items()}
-    return parquet_bytes(pa.table(columns))
-
-
-def _agents_file(history: "History") -> bytes:
-    import pyarrow as pa
-
-    count, agents = next(iter(history.agents.values())).shape
-    columns = {
-        ITERATION: pa.array(np.repeat(history.iterations, agents), pa.int64()),
-        AGENT: pa.array(np.tile(np.arange(agents), count), pa.int64()),
-    }
-    columns |= {name: pa.array(v.ravel(), pa.float64()) for name, v in history.agents.items()}
-    return parquet_bytes(pa.table(columns))
-
-
-def _listening_file(history: "History") -> bytes:
-    import pyarrow as pa
-
-    parts = [(k, matrix.tocoo()) for k, matrix in sorted(history.listening.items())]
-    columns = {
-        ITERATION: np.concatenate([np.full(part.nnz, k) for k, part in parts]),
-        AGENT: np.concatenate([part.coords[0] for _, part in parts]).astype(np.int64),
-        HEARD: np.concatenate([part.coords[1] for _, part in parts]).astype(np.int64),
-        WEIGHT: np.concatenate([part.data for _, part in parts]),
-    }
-    return parquet_bytes(pa.table(columns))
+    columns = {METRICS: {ITERATION: history.iterations, **history.metrics}}
+    if history.agents:
+        count, agents = next(iter(history.agents.values())).shape
+        columns[AGENTS] = {
+            ITERATION: np.repeat(history.iterations, agents),
+            AGENT: np.tile(np.arange(agents), count),
+            **{name: values.ravel() for name, values in history.agents.items()},
+        }
+    if history.listening:
+        parts = [(k, matrix.tocoo()) for k, matrix in sorted(history.listening.items())]
+        columns[LISTENING] = {
+            ITERATION: np.concatenate([np.full(part.nnz, k) for k, part in parts]),
+            AGENT: np.concatenate([part.coords[0] for _, part in parts]).astype(np.int64),
+            HEARD: np.concatenate([part.coords[1] for _, part in parts]).astype(np.int64),
+            WEIGHT: np.concatenate([part.data for _, part in parts]),
+        }
+    return {file: parquet_bytes(pa.table(told)) for file, told in columns.items()}
 
 
 def parquet_bytes(table: "pa.Table") -> bytes:

@@ -15,7 +15,7 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from bezoar._arrays import Bools, Floats
 from bezoar._options import choose
-from bezoar.networks import Network, as_network
+from bezoar.networks import Network, check_network
 
 #: The kinds of virtual mixing matrix and what they are.
 KINDS = {
@@ -65,11 +65,9 @@ def connectivity(
     Time and memory grow with the number of edges. The arguments are those of
     :func:`virtual_mixing`; :data:`MATRIX_OF` says which rule has which kind.
     """
-    network = as_network(network)
+    network = check_network(network)
     found = _placed(network, kind, mixing)
-    pieces = sparse.csgraph.connected_components(found.matrix, directed=False)[0]
-    components = int(pieces) - len(network.poisoned)
-    return Connectivity(kind, float(found.lam[0]), float(found.beta[0]), components)
+    return Connectivity(kind, float(found.lam[0]), float(found.beta[0]), network.regular_pieces)
 
 
 def virtual_mixing(
@@ -83,6 +81,7 @@ def virtual_mixing(
             the weight of poisoned neighbours moved onto the diagonal.
         mixing: for ``"mixing"``, the matrix ``E``: ``"metropolis"`` or ``"equal"``.
     """
+    network = check_network(network)
     regular = np.asarray(network.regular)
     return _placed(network, kind, mixing).matrix[regular][:, regular]
 
@@ -93,6 +92,7 @@ def perron_vector(network: Network, kind: str = "uniform", mixing: str = "metrop
     Where the regular network is disconnected it is the limit of ``(1/R)1ᵀM^k``. It has a closed
     form, see docs/theory.md. The arguments are those of :func:`virtual_mixing`.
     """
+    network = check_network(network)
     return _placed(network, kind, mixing).perron[0, list(network.regular)]
 
 
@@ -103,11 +103,8 @@ def _placed(network: Network, kind: str, mixing: str) -> "Placements":
 class Placements(NamedTuple):
     """The virtual mixing matrices of several placements of the poisoned agents in one graph.
 
-    Attributes:
-        matrix: ``[placements·W, placements·W]`` the matrices, each a block on the diagonal. Rows
-            and columns of poisoned agents are empty.
-        perron: ``[placements, W]`` their Perron vectors, zero at poisoned agents.
-        lam, beta: ``[placements]`` the constants ``λ`` and ``β``.
+    Each is a block on the diagonal of ``matrix [placements·W, placements·W]``, empty at poisoned
+    agents. Perron vectors are ``[placements, W]``, ``λ`` and ``β`` are ``[placements]``.
     """
 
     matrix: sparse.csr_array
@@ -160,16 +157,12 @@ def placements(
 
 
 def mixing_gap(network: Network, mixing: str = "metropolis") -> float:
-    """``λ' = ‖E − (1/W)11ᵀ‖₂`` of the mixing matrix, before Theorem 2.
+    """``λ' = ‖E − (1/W)11ᵀ‖₂`` of the mixing matrix ``E``, before Theorem 2.
 
-    Small networks are solved densely. Large ones are solved to about ``1e-9``, by Lanczos from a
-    fixed start vector, without a dense ``[W, W]`` array.
-
-    Args:
-        network: the network; who is poisoned plays no part.
-        mixing: the matrix ``E``: ``"metropolis"`` or ``"equal"``.
+    ``E`` is ``"metropolis"`` or ``"equal"``; who is poisoned plays no part. In large networks it is
+    found to about ``1e-9``; see docs/theory.md.
     """
-    network = as_network(network)
+    network = check_network(network)
     matrix = network.mixing(mixing)
     agents = network.agents
     if agents <= DENSE_AGENTS:

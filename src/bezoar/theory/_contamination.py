@@ -10,7 +10,7 @@ from math import inf
 
 import numpy as np
 
-from bezoar.networks import Network, as_network
+from bezoar.networks import Network, check_network
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Contamination:
 
 def contamination(network: Network) -> Contamination:
     """The global and the local contamination rate; an agent's own model is one of its inputs."""
-    network = as_network(network)
+    network = check_network(network)
     regular = np.asarray(network.regular)
     rates = network.poisoned_inputs[regular] / (network.degrees[regular] + 1)
     worst = int(rates.argmax())
@@ -57,11 +57,7 @@ class LearningErrorOrder:
 def learning_error_orders(
     rates: Contamination, heterogeneity: float = 1.0
 ) -> tuple[LearningErrorOrder, LearningErrorOrder]:
-    """Table II: the orders of the learning error when ``A = Θ(ξ)``.
-
-    Args:
-        rates: the contamination rates.
-        heterogeneity: ``ξ``.
+    """Table II: the orders of the learning error when ``A = Θ(ξ)``, with the heterogeneity ``ξ``.
 
     Returns:
         The row of the best majority-dominant rule, and that of the weighted mean. The weighted

@@ -16,7 +16,7 @@ from scipy import sparse
 from bezoar._arrays import Floats
 from bezoar._checks import non_negative
 from bezoar._errors import BezoarError
-from bezoar.networks import Network
+from bezoar.networks import Network, check_network
 from bezoar.theory._connectivity import MATRIX_OF, virtual_mixing
 
 #: How many differences between inputs and centres are in memory at a time.
@@ -94,9 +94,8 @@ def measured_contraction(
     """The ``ρ`` of Definition 1 that one exchange shows.
 
     It is the largest ``‖agg_w − ȳ_w‖ / max_{v ∈ R̄_w} ‖y_v − ȳ_w‖`` over regular agents, with
-    ``ȳ_w = Σ_v M_wv y_v``, and bounds the rule's constant from below. What rounding explains is
-    first taken off the numerator. Then 0/0 is 0, and a positive number over 0 is infinite, as are
-    outputs that are not finite; see docs/theory.md.
+    ``ȳ_w = Σ_v M_wv y_v``, without what rounding explains. It is infinite for outputs that are not
+    finite. docs/theory.md says what it is worth, and what 0/0 is.
 
     Args:
         messages: ``[..., W, D]`` what each agent sent.
@@ -105,6 +104,7 @@ def measured_contraction(
         rounding: the relative rounding error of ``outputs``; by default eight units in the last
             place of the coarser of the two arrays' types.
     """
+    network = check_network(network)
     sent, made = np.asarray(messages), np.asarray(outputs)
     if sent.shape != made.shape or sent.ndim < 2 or sent.shape[-2] != network.agents:
         raise BezoarError(

@@ -27,9 +27,8 @@ from bezoar.theory._contamination import contamination
 class LowerBound:
     """The construction in the proof of Theorem 3: one network, two sets of labels.
 
-    Agent ``w``'s cost is ``f(x; t) = s[x]_t + (L/2)‖x‖²`` on ``x ∈ R²``, with its label ``t`` and
-    the slope ``s = (1−δ_max)c/√2``, ``c = min{ξ, A}``. Both instances satisfy Assumptions 1 to 4
-    with ``ξ``, ``A`` and ``L``. Instances are numbered 0 and 1, labels 1 and 2 as in the paper.
+    The costs are in docs/theory.md. Both instances satisfy Assumptions 1 to 4 with ``ξ``, ``A`` and
+    ``L``. Instances are numbered 0 and 1, labels 1 and 2 as in the paper.
 
     Attributes:
         network: the network.

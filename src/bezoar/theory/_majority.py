@@ -103,9 +103,8 @@ def check_majority_dominance(
 ) -> MajorityDominance:
     """Try to show that a rule is not majority-dominant (Definition 2).
 
-    In every case all regular agents send the same ``z``, regular inputs are a strict majority, and
-    poisoned agents send what is built to defeat distances, means and coordinates. Then every agent
-    must return ``z``. docs/theory.md says how the cases are built and which agents are asked.
+    Every agent must return what all its regular inputs, a strict majority, say: ``z``.
+    docs/theory.md says how the cases are built and which agents are asked.
 
     Args:
         rule: an aggregator, or anything called as ``rule(messages [W, D], network)`` with a
@@ -149,12 +148,8 @@ def check_majority_dominance(
 class Case:
     """A network and what everyone sends, built to draw a rule away from a unanimous majority.
 
-    Attributes:
-        attack: what the poisoned agents do.
-        network: the network; regular inputs are a strict majority at every agent.
-        majority: ``[D]`` what every regular agent sends, ``z``.
-        messages: ``[W, D]`` what everyone sends.
-        agents: the agents whose output must be ``z``.
+    Every regular agent sends the ``majority [D]``, which must be the output of the ``agents``;
+    ``messages [W, D]`` are what everyone sends.
     """
 
     attack: str
@@ -196,8 +191,8 @@ def adversarial_cases(seed: int) -> Iterator[Case]:
 def bound_to_follow(network: Network) -> tuple[int, ...]:
     """The agents that a majority-dominant rule binds: regular inputs are a strict majority.
 
-    They must be one by number, and also by weight in every mixing matrix: IOS follows the weights,
-    and a poisoned agent's own weight can exceed 1/2. Agents that hear nobody poisoned are left out.
+    They must be one by number, and by weight in every mixing matrix; docs/theory.md says why.
+    Agents that hear nobody poisoned are left out.
     """
     poisoned = network.poisoned_mask.astype(np.float64)
     by_weight = [network.mixing(kind) @ poisoned for kind in MIXINGS]

@@ -11,7 +11,7 @@ from dataclasses import asdict
 from math import inf
 from typing import Any
 
-from bezoar.networks import Network, as_network
+from bezoar.networks import Network, check_network
 from bezoar.theory._connectivity import KINDS, connectivity, mixing_gap
 from bezoar.theory._contamination import contamination, learning_error_orders
 from bezoar.theory._contraction import contraction_orders
@@ -37,7 +37,7 @@ def overview(
         ``weighted_mean`` (``λ'``, Theorem 2), ``table_1``, ``table_2``, ``worst_placement``,
         ``verdict``, and the network's own numbers.
     """
-    network = as_network(network)
+    network = check_network(network)
     rates = contamination(network)
     connected = {kind: connectivity(network, kind, mixing) for kind in KINDS}
     # What Theorem 1 leaves for ρ: nothing where λ ≥ 1.

@@ -17,7 +17,7 @@ from scipy import sparse
 from bezoar._arrays import Floats, Ints
 from bezoar._checks import whole
 from bezoar._options import choose
-from bezoar.networks import Network, as_network, place, worst_agent
+from bezoar.networks import Network, check_network, place, worst_agent
 from bezoar.theory._connectivity import KINDS, placements
 
 Placement = tuple[int, ...]
@@ -62,7 +62,7 @@ def worst_contamination(network: Network, poisoned: int) -> WorstPlacement:
         network: the network; who is poisoned in it plays no part.
         poisoned: the number ``P`` of poisoned agents, fewer than all.
     """
-    network = as_network(network)
+    network = check_network(network)
     count = whole("poisoned", poisoned, 0, network.agents - 1)
     _, value = worst_agent(network, count)
     placement = place(network, count, "worst").poisoned
@@ -76,11 +76,10 @@ def worst_connectivity(
     mixing: str = "metropolis",
     effort: int = 10_000_000,
 ) -> WorstPlacement:
-    """The placement with the largest ``λ`` (Theorem 1).
+    """The placement with the largest ``λ`` (Theorem 1), by the arguments in docs/theory.md.
 
-    For ``"mixing"`` it is exact in any network. For ``"uniform"`` all placements are tried if
-    ``effort`` allows it. Otherwise some are tried, and ``bound`` says how much worse another one
-    could be. The arguments are in docs/theory.md.
+    It is exact for ``"mixing"``, and for ``"uniform"`` if ``effort`` allows to try all placements.
+    Otherwise some are tried, and ``bound`` says how much worse another one could be.
 
     Args:
         network, poisoned: as for :func:`worst_contamination`.
@@ -88,7 +87,7 @@ def worst_connectivity(
         effort: how many matrix entries (agents and links, over all placements tried) to look at;
             ten million take a few seconds.
     """
-    network = as_network(network)
+    network = check_network(network)
     count = whole("poisoned", poisoned, 0, network.agents - 1)
     whole("effort", effort, 0)
     choose("kind", kind, KINDS)

@@ -96,25 +96,13 @@ class AgentByAgent:
                 # The likeliest class tells: its chance is exp(score) over the denominator.
                 log_sum = by_class.amax(1) - likely.amax(1).log_()
                 log_sums += log_sum.sum(-1, dtype=torch.float64)
-            if agent in self._dynamic:
-                self._subtract_dynamic(agent, first - start, samples, by_class, likely, judges)
+            for attack, runs, dynamic in self._dynamic.get(agent, ()):
+                # Subtract one at the class that the attack chooses for each dynamic label.
+                judged = by_class[runs] if judges is None else judges[runs] @ samples.T
+                here = dynamic[:, None, first - start :][..., :count].to(likely.dtype)
+                likely[runs] = likely[runs].scatter_add_(1, attack.on_scores(judged), -here)
             products.addmm_(likely.view(height, count), samples)
         return products, log_sums / (stop - start)
-
-    def _subtract_dynamic(
-        self,
-        agent: int,
-        first: int,
-        samples: Tensor,
-        scores: Tensor,
-        likely: Tensor,
-        judges: Tensor | None,
-    ) -> None:
-        """Subtract one at the class that the attack chooses for each dynamic label."""
-        for attack, runs, dynamic in self._dynamic[agent]:
-            judged = scores[runs] if judges is None else judges[runs] @ samples.T
-            here = dynamic[:, None, first : first + len(samples)].to(likely.dtype)
-            likely[runs] = likely[runs].scatter_add_(1, attack.on_scores(judged), -here)
 
     def _label_part(self, task: DatasetTask) -> Tensor:
         """``[runs, agents, classes, width]`` the constant ``(1/n) Y X`` of every gradient."""

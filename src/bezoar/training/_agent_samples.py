@@ -5,25 +5,25 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 from torch import Tensor
 
 from bezoar._arrays import Bools, Ints
 from bezoar._seeds import Purpose, generator
 from bezoar.attacks import Attack, OwnData
-from bezoar.training._augment import crop_and_flip
 from bezoar.training._task import DatasetTask
+
+#: Pixels added on every side before an image is cropped to its size again.
+PADDING = 4
 
 
 @dataclass(frozen=True)
 class Labels:
     """The labels of some samples, as one agent in one run holds them.
 
-    Attributes:
-        held: ``[n]`` the labels.
-        dynamic: ``[n]`` where the attack decides instead, by the agent's scores; ``None`` if
-            nowhere.
-        attack: the attack of the run.
+    They are those that are ``held [n]``, but where ``dynamic [n]`` is true the attack decides
+    instead, by the agent's scores; ``None`` is nowhere.
     """
 
     held: Tensor
@@ -101,3 +101,20 @@ def as_inputs(samples: NDArray[np.generic], dtype: torch.dtype, device: torch.de
     if values.ndim == 4:
         values = values.contiguous(memory_format=torch.channels_last)
     return values.mul_(2 / 255).sub_(1) if samples.dtype == np.uint8 else values
+
+
+def crop_and_flip(images: NDArray[np.generic], rng: np.random.Generator) -> NDArray[np.generic]:
+    """Move images ``[n, channels, height, width]`` by up to four pixels, mirror half, at random.
+
+    An image is padded with zeros (black pixels) and mirrored left to right with probability one
+    half; then a part of its former size is cut out, each as likely.
+    """
+    count, channels, height, width = images.shape
+    down, right = rng.integers(0, 2 * PADDING + 1, size=(2, count))
+    mirrored = rng.integers(0, 2, size=count) == 1
+    larger = (count, channels, height + 2 * PADDING, width + 2 * PADDING)
+    padded = np.zeros(larger, images.dtype)
+    padded[:, :, PADDING:-PADDING, PADDING:-PADDING] = images
+    padded[mirrored] = padded[mirrored, ..., ::-1]
+    windows = sliding_window_view(padded, (height, width), axis=(2, 3))
+    return windows[np.arange(count), :, down, right]

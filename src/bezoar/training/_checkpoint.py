@@ -137,13 +137,11 @@ def subject_of(engine: Engine) -> tuple[str, ...]:
     steps = f" with {engine.steps} local steps" if engine.steps > 1 else ""
     return (
         f"{engine.iterations} iterations{steps} of {engine.task.identity()} in "
-        f"{engine.task.dtype}, "
-        f"every {engine.every} measuring {metrics or 'nothing'}{listening}",
+        f"{engine.task.dtype}, every {engine.every} measuring {metrics or 'nothing'}{listening}",
         *(
             f"{run.aggregator!r} on network {run.network.identity(engine.iterations)} against "
             f"{run.attack!r} with {run.optimizer!r}, {run.schedule!r}, weight decay "
-            f"{run.weight_decay}, "
-            f"seed {run.seed}"
+            f"{run.weight_decay}, seed {run.seed}"
             for run in engine.runs
         ),
     )

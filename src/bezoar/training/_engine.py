@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -12,14 +13,17 @@ from torch import Tensor
 
 from bezoar._errors import BezoarError
 from bezoar._options import choose
-from bezoar.exchange import Sent, Tuning, listening_matrix
+from bezoar.exchange import Exchange, Sent, Tuning, listening_matrix
+from bezoar.networks import Network
 from bezoar.training._checkpoint import Checkpoint, Measured, subject_of
-from bezoar.training._exchanges import Exchanges
 from bezoar.training._local_updates import LocalUpdates
 from bezoar.training._messages import false_messages
 from bezoar.training._metrics import METRICS, OF_AGENTS, Meter
 from bezoar.training._run import State
 from bezoar.training._task import Task
+
+#: Exchanges kept for networks that return.
+KEPT = 16
 
 #: Is told of an exchange: the iteration, what was sent, what became of it.
 Observer = Callable[[int, Tensor, Tensor], Any]
@@ -105,7 +109,9 @@ class Engine:
         self.meter = Meter(task, metrics, agent_metrics)
         self.local_updates = LocalUpdates(task, iterations)
         self.listening = check_listening(listening, iterations)
-        self._exchanges = Exchanges(task, tuning or Tuning())
+        self._remember = any(run.aggregator.remembers() for run in task.runs)
+        self._exchange_on = lru_cache(KEPT)(partial(_exchange, task, tuning or Tuning()))
+        self._exchange_at(1)
         self._free: list[Tensor] = []  # memory like the models, to be used again
         self._shares: Tensor | None = None  # who was listened to in the last exchange, if measured
 
@@ -114,7 +120,7 @@ class Engine:
         tensors = self.task.start()
         tensors |= self.local_updates.start(tensors["models"])
         if self.listening:
-            length = max(self._exchanges.at(k).links.length for k in self.listening)
+            length = max(self._exchange_at(k).links.length for k in self.listening)
             shape = (len(self.runs), len(self.listening), length)
             zeros = torch.zeros(shape, dtype=torch.float64, device=self.task.device)
             tensors["listening"] = zeros
@@ -155,8 +161,8 @@ class Engine:
     def exchange(self, state: State, sent: Sent, k: int) -> Tensor:
         """Every agent's next model: its rule, applied to what it received."""
         models = state.models
-        out = self._memory(state) if self._exchanges.remember else models
-        exchange, kept = self._exchanges.at(k), k in self.listening
+        out = self._memory(state) if self._remember else models
+        exchange, kept = self._exchange_at(k), k in self.listening
         tell = kept or ("shares" in self.meter.needs and self._is_measured(k))
         _, weights = exchange(sent, tell, out.view(*out.shape[:2], -1))
         self._shares = None if weights is None else exchange.links.poison_shares(weights)
@@ -223,6 +229,10 @@ class Engine:
         ]
         return State(start.state.iteration, state.tensors), measured
 
+    def _exchange_at(self, k: int) -> Exchange:
+        """The exchange of one iteration, known by the value of its networks, which may change."""
+        return self._exchange_on(tuple(run.network.at(k) for run in self.runs))
+
     def _memory(self, state: State) -> Tensor:
         """Memory like the models that nobody needs any more."""
         return self._free.pop() if self._free else torch.empty_like(state.models)
@@ -253,6 +263,12 @@ class Engine:
             )
             for run, each in enumerate(self.runs)
         ]
+
+
+def _exchange(task: Task, tuning: Tuning, networks: tuple[Network, ...]) -> Exchange:
+    rules = [run.aggregator for run in task.runs]
+    layer, device, share = task.output_layer, task.device, task.workers.map
+    return Exchange(rules, networks, layer=layer, device=device, map=share, tuning=tuning)
 
 
 def check_listening(found: Sequence[int], iterations: int) -> tuple[int, ...]:

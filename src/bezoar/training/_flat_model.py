@@ -33,10 +33,8 @@ class FlatModel:
     In a vector ``[D]`` the weight of the output layer comes first, the other parameters follow in
     the module's order; see :func:`~bezoar.models.output_layer`. In memory the channels of
     convolutions come last, ``[out, height, width, in]``, which is the layout that torch computes
-    fastest with; :meth:`vectors` has every parameter as the module's own ``flatten`` gives it.
-
-    Args:
-        module: the module. It loses its own parameters: see :meth:`bind`.
+    fastest with; :meth:`vectors` has every parameter as the module's own ``flatten`` gives it. The
+    module loses its own parameters: see :meth:`bind`.
     """
 
     def __init__(self, module: nn.Module) -> None:
@@ -86,12 +84,9 @@ class FlatModel:
     def bind(
         self, vector: Tensor, buffers: Mapping[str, Tensor], gradient: Tensor | None = None
     ) -> None:
-        """Let parameters and buffers be views of what is given.
+        """Let parameters be views of a ``vector [D]``, and buffers be those that are given.
 
-        Args:
-            vector: ``[D]`` the parameters.
-            buffers: a tensor for each buffer; training mode writes to them.
-            gradient: ``[D]`` what a backward pass adds the gradient to.
+        Training mode writes to the buffers, and a backward pass adds to the ``gradient [D]``.
         """
         gradients = [None] * len(self._sizes) if gradient is None else self._views(gradient)
         for own, value, into in zip(self._parameters, self._views(vector), gradients, strict=True):

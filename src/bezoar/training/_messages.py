@@ -18,11 +18,8 @@ def false_messages(
 ) -> FalseMessages | None:
     """The messages of all attacks that lie; ``None`` if none does.
 
-    Args:
-        runs: the runs.
-        messages: ``[runs, W, D]`` what the protocol asks every agent to send.
-        models: ``[runs, W, D]`` every agent's model before the local update.
-        iteration: which iteration it is, counted from 1.
+    The protocol asks every agent to send ``messages [runs, W, D]``; ``models [runs, W, D]`` are
+    those before the local update. Iterations are counted from 1.
     """
     groups: dict[tuple[Attack, Network], list[int]] = {}
     for number, run in enumerate(runs):

@@ -60,15 +60,10 @@ class Metric:
 class Measurement:
     """The models of all runs after an iteration, and what metrics need to know of them.
 
-    Everything is computed when it is first asked for, and once.
-
-    Args:
-        task: what the agents learn.
-        regular: ``[runs, agents]`` true at regular agents.
-        state: where training stands.
-        shares: ``[runs, agents]`` the weight given to poisoned agents in the exchange that made
-            the models; ``None`` before the first.
-        needs: what will be asked for, so that it can be computed together.
+    Everything is computed when it is first asked for, and once. ``regular [runs, agents]`` is true
+    at regular agents; ``shares [runs, agents]`` is the weight given to poisoned agents in the
+    exchange that made the models, ``None`` before the first; ``needs`` is what will be asked for,
+    so that it can be computed together.
     """
 
     def __init__(
@@ -126,15 +121,13 @@ class Measurement:
         average over all agents, poisoned ones included ``[runs]``; NaN where that is not finite.
         """
         found: dict[str, Tensor] = {}
-        task, state = self.task, self.state
+        task, state, everyone = self.task, self.state, range(len(self.models))
         if "average test" in self._needs:
             pooled = task.average_buffers(state, self._average)
-            everyone = range(len(self.models))
             loss = "test loss" in self._needs
             found["average"], found["loss"] = task.test(self.common, pooled, everyone, loss)
         if "test of all" in self._needs:
             alike = torch.full_like(self._average, 1 / task.agents)
-            everyone = range(len(self.models))
             common = self.models.mean(1)
             accuracy, _ = task.test(common, task.average_buffers(state, alike), everyone)
             diverged = ~common.flatten(1).isfinite().all(1)

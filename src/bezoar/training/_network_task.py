@@ -20,10 +20,8 @@ from bezoar.models import ModelFactory, make, pool_buffers, set_weights
 from bezoar.training._agent_samples import AgentSamples, Labels
 from bezoar.training._batches import Batches, Order
 from bezoar.training._flat_model import BUFFERS, FlatModel, Lender
-from bezoar.training._network_cost import network_cost
 from bezoar.training._run import Run, State
-from bezoar.training._task import DatasetTask, Tensors, start_of
-from bezoar.training._threads import fastest_threads
+from bezoar.training._task import DTYPES, Cost, DatasetTask, Tensors, start_of
 from bezoar.training._workers import Workers
 
 #: Types in which products may be computed on request.
@@ -39,22 +37,14 @@ THREADS = "threads"
 class NetworkTask(DatasetTask):
     """Any :class:`torch.nn.Module` on a dataset that is divided among the agents.
 
-    An agent's gradient is that of the mean cross-entropy over a batch of its own samples, drawn
-    by the run's seed, the agent and the number of the local update: see
+    An agent's gradient is that of the mean cross-entropy over a batch of its own samples, see
     :class:`~bezoar.training._batches.Batches`. Models are ``[runs, agents, D]``: the weight of the
-    output layer first, then the other parameters in the module's order. A module's parameters are
-    views into them, so nothing is copied. Buffers, such as the statistics of batch norm, are each
-    agent's own: they are part of the state, and are not exchanged. The average model is tested
-    with the regular agents' pooled statistics.
+    output layer first, then the other parameters in the module's order. How parameters lie in
+    memory, whose buffers are, and on which threads agents are computed is in docs/architecture.md.
 
     Gradients for metrics (ξ, A, the cost f) are those of the cost that is trained: means over all
     local samples, or over ``gradient_samples`` of them, in parts as large as what training computes
     at a time and in training mode, without augmentation.
-
-    Agents are computed side by side, each on one thread, or one after the other, each operation on
-    several threads. Results differ by rounding, and depend on :attr:`threads` alone, not on the
-    number of workers. It is part of the state, so a training that goes on from a checkpoint keeps
-    it. What is measured is always computed side by side.
 
     Args:
         dataset, partition, runs, workers, dtype, device: as for :class:`DatasetTask`.
@@ -147,7 +137,42 @@ class NetworkTask(DatasetTask):
                 f"class, found {list(shape)}"
             )
 
-    cost = staticmethod(network_cost)
+    @staticmethod
+    def cost(
+        dataset: Dataset,
+        agents: int,
+        dtype: str,
+        remembered: int = 0,
+        *,
+        model: ModelFactory,
+        batch: int = 32,
+        local_steps: int = 1,
+        gradient_samples: int | None = None,
+    ) -> Cost:
+        """What a run takes; only products and convolutions are counted.
+
+        The first arguments are those of :meth:`SoftmaxTask.cost`, the others those of the task.
+        """
+        # Imported here because it takes a while, and only planning needs it.
+        from torch.utils.flop_counter import FlopCounterMode
+
+        with torch.device("meta"):
+            module = model().eval()
+        counter = FlopCounterMode(display=False)
+        with counter, torch.no_grad():
+            module(torch.empty(1, *dataset.train.shape[1:], device="meta"))
+        sample = counter.get_total_flops() * (2 if dtype == "float64" else 1)
+        size = sum(p.numel() for p in module.parameters())
+        measured = len(dataset.train)
+        if gradient_samples is not None:
+            measured = min(measured, agents * gradient_samples)
+        more = remembered + (local_steps > 1)
+        return Cost(
+            bytes=(2 + more) * DTYPES[dtype].itemsize * agents * size,
+            step=3 * sample * agents * batch * local_steps,  # forward, and twice as much backward
+            test=sample * len(dataset.test),
+            gradients=3 * sample * measured,
+        )
 
     def start(self) -> dict[str, Tensor]:
         def alike(values: Sequence[Tensor]) -> Tensor:
@@ -159,7 +184,7 @@ class NetworkTask(DatasetTask):
             self.threads = 1
             if self.device.type == "cpu":
                 pieces = len(self.runs) * self.agents
-                self.threads = fastest_threads(self.workers, self._try, pieces)
+                self.threads = self.workers.fastest_threads(self._try, pieces)
         return {
             "models": alike([self._starts[seed] for seed in seeds]),
             **{
@@ -303,7 +328,11 @@ class NetworkTask(DatasetTask):
                     model.bind(models[number], own)
                     with self._in_its_type():
                         scores = model.module(inputs)
-                    found.append(_right_and_cost(scores.double(), labels))
+                    scores = scores.double()
+                    # Scores that are not finite are never right.
+                    right = (scores.argmax(1) == labels) & scores.isfinite().all(1)
+                    cost = cross_entropy(scores, labels, reduction="sum")
+                    found.append(torch.stack([right.sum().double(), cost]))
             return torch.stack(found)
 
         count = len(self.dataset.test)
@@ -341,12 +370,3 @@ class NetworkTask(DatasetTask):
         labels = self._samples.labels(0, agent, places)
         vector = self._starts[seed]
         self._add_gradient(vector, self._fresh_buffers(0), inputs, labels, torch.zeros_like(vector))
-
-
-def _right_and_cost(scores: Tensor, labels: Tensor) -> Tensor:
-    """``[2]`` how many samples are told right, and their summed cross-entropy.
-
-    Scores that are not finite are never right.
-    """
-    right = (scores.argmax(1) == labels) & scores.isfinite().all(1)
-    return torch.stack([right.sum().double(), cross_entropy(scores, labels, reduction="sum")])

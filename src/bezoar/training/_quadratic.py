@@ -165,11 +165,12 @@ def random_quadratics(
             f"convexity: expected 0 < convexity ≤ smoothness, found {convexity} and {smoothness}"
         )
     agents = runs[0].network.agents
-    drawn = [_draw(generator(seed, Purpose.COSTS, agent), size) for agent in range(agents)]
+    generators = [generator(seed, Purpose.COSTS, agent) for agent in range(agents)]
+    drawn = [np.linalg.qr(rng.standard_normal((size, size)))[0] for rng in generators]
     eigenvalues = np.linspace(convexity, smoothness, size) if size > 1 else [smoothness]
-    bases = [drawn[0 if alike else agent][0] for agent in range(agents)]
+    bases = [drawn[0 if alike else agent] for agent in range(agents)]
     curvatures = np.stack([basis * eigenvalues @ basis.T for basis in bases])
-    minima = np.stack([1 + spread * noise for _, noise in drawn])
+    minima = np.stack([1 + spread * rng.standard_normal(size) for rng in generators])
     poisoned = np.stack([run.network.poisoned_mask for run in runs])[..., None]
     return QuadraticTask.around(
         (curvatures + curvatures.swapaxes(-1, -2)) / 2,
@@ -177,11 +178,6 @@ def random_quadratics(
         runs,
         workers,
     )
-
-
-def _draw(rng: np.random.Generator, size: int) -> tuple[Floats, Floats]:
-    """A random orthogonal basis ``[size, size]`` and noise ``[size]``."""
-    return np.linalg.qr(rng.standard_normal((size, size)))[0], rng.standard_normal(size)
 
 
 def _finite(field: str, found: ArrayLike) -> Floats:

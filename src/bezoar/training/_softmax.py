@@ -14,10 +14,10 @@ from bezoar.aggregators import OutputLayer
 from bezoar.data import Dataset, Partition
 from bezoar.models import SoftmaxRegression
 from bezoar.training._agent_by_agent import BLOCK, AgentByAgent
+from bezoar.training._agent_samples import AgentSamples
 from bezoar.training._agents_in_batches import AgentsInBatches
 from bezoar.training._batches import Batches, Order
 from bezoar.training._run import Run, State
-from bezoar.training._softmax_batches import SoftmaxBatches
 from bezoar.training._task import DTYPES, Cost, DatasetTask, Tensors, start_of
 from bezoar.training._workers import Workers
 
@@ -69,12 +69,12 @@ class SoftmaxTask(DatasetTask):
         if batches and batch is not None:
             raise BezoarError(f"batches: agents cannot be taken in batches with batch {batch}")
         self._way = (AgentsInBatches if batches else AgentByAgent)(self, self.model)
-        self._sampled: SoftmaxBatches | None = None
+        self._sampled: _InBatches | None = None
         self._told = ""
         if batch is not None:
             assert isinstance(self._way, AgentByAgent)
             drawn = Batches(partition.sizes, batch, order)
-            self._sampled = SoftmaxBatches(self, self._way, drawn)
+            self._sampled = _InBatches(self, self._way, drawn)
             self._told = f"batches of {batch} in {order} order, "
         self._starts = {
             seed: self._vector(start, seed) for seed in dict.fromkeys(r.seed for r in self.runs)
@@ -223,3 +223,45 @@ class _TestSet:
             if want_loss:
                 loss += (scores.logsumexp(1) - own).sum(-1, dtype=torch.float64)
         return right / len(self._samples), loss / len(self._samples)
+
+
+class _InBatches:
+    """Gradients of softmax regression over batches; runs with one seed share theirs.
+
+    ``whole`` computes full gradients of the task and holds its samples.
+    """
+
+    def __init__(self, task: DatasetTask, whole: AgentByAgent, batches: Batches) -> None:
+        self._whole, self._batches = whole, batches
+        self._agents, self._workers = task.agents, task.workers
+        self._labels = AgentSamples(task)
+        self._runs: dict[int, list[int]] = {}
+        for number, run in enumerate(task.runs):
+            self._runs.setdefault(run.seed, []).append(number)
+
+    def gradients(self, models: Tensor, update: int, out: Tensor) -> Tensor:
+        """``[runs, agents, classes, width]`` every agent's gradient at its own model."""
+
+        def evaluate(agent: int) -> None:
+            for seed, runs in self._runs.items():
+                out[runs, agent] = self._gradient(models[runs, agent], seed, agent, update, runs)
+
+        self._workers.map(evaluate, range(self._agents))
+        return out
+
+    def _gradient(
+        self, models: Tensor, seed: int, agent: int, update: int, runs: Sequence[int]
+    ) -> Tensor:
+        """``[runs, classes, width]`` one agent's gradient in the runs with one seed."""
+        places = self._batches.places(seed, agent, update)
+        held = self._whole.samples(agent)
+        samples = held.index_select(0, torch.from_numpy(places).to(held.device))
+        scores = (models.flatten(0, 1) @ samples.T).view(*models.shape[:2], -1)
+        labels = [
+            self._labels.labels(run, agent, places).by(own.T)
+            for run, own in zip(runs, scores, strict=True)
+        ]
+        likely = scores.softmax(1)
+        chosen = torch.stack(labels).unsqueeze(1)
+        likely.scatter_add_(1, chosen, likely.new_full((), -1.0).expand(chosen.shape))
+        return (likely.flatten(0, 1) @ samples).div_(len(places)).view_as(models)

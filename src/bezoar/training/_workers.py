@@ -1,13 +1,21 @@
 """Threads that share the work of a step."""
 
 import os
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
+
+#: Pieces are done one after the other only if that takes less than this share of the time: where
+#: both are about as fast, the choice, and with it last bits, must not be left to chance.
+CLEARLY = 0.8
+
+#: Either is timed so often, or for so many seconds, but twice at least.
+ROUNDS, SECONDS = 8, 1.0
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -90,6 +98,20 @@ class Workers:
         """
         return _torch_at(1)
 
+    def fastest_threads(self, work: Callable[[int], Any], pieces: int) -> int:
+        """How many threads to give to every operation of some pieces of work, found by trying.
+
+        It is 1 where pieces, known by their numbers, are best done side by side, each on one
+        thread; and the number of workers where they are best done one after the other.
+        """
+        if self.count == 1:
+            return 1
+        together = min(self.count, pieces)
+        side_by_side = _seconds(lambda: self.map(work, range(together)))
+        in_turn = _seconds(lambda: self.one_by_one(work, range(1), self.count))
+        rounds = -(-pieces // together)
+        return self.count if in_turn * pieces < CLEARLY * side_by_side * rounds else 1
+
     def close(self) -> None:
         """End the threads."""
         self._others.shutdown()
@@ -99,3 +121,13 @@ class Workers:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _seconds(work: Callable[[], Any]) -> float:
+    """The least time of a few rounds."""
+    found: list[float] = []
+    while len(found) < 2 or (len(found) < ROUNDS and sum(found) < SECONDS):
+        before = time.perf_counter()
+        work()
+        found.append(time.perf_counter() - before)
+    return min(found)
