@@ -10,7 +10,7 @@ from bezoar._errors import BezoarError
 from bezoar._questions import some
 from bezoar._workspace import workspace
 from bezoar.aggregators import CoordinateAggregator, mixed
-from bezoar.exchange._gathered import GatheredExchange, GatheredInputs, Piece, combine_carefully
+from bezoar.exchange._gathered import GatheredExchange, GatheredInputs, Piece
 from bezoar.exchange._inner_products import inner_products
 from bezoar.exchange._neighbourhoods import Neighbourhoods
 from bezoar.exchange._selecting import Selection, selected_sums
@@ -152,8 +152,7 @@ class CoordinateExchange(GatheredExchange):
         inputs, matrix = piece.inputs(sent), None
         if self._rule.before:
             matrix = self._mix(piece, inputs)
-        else:
-            inputs = inputs.slots_first()
+        inputs = inputs.slots_first()
         slots, places, length = len(piece.ranks), len(piece.rows), inputs.shape[-1]
         given = torch.zeros(slots, places, dtype=torch.float64, device=inputs.rows.device)
         width = BLOCKS * self._tuning.block_bytes // (slots * places * inputs.dtype.itemsize)
@@ -162,7 +161,7 @@ class CoordinateExchange(GatheredExchange):
             columns = slice(start, min(start + width, piece.span.stop))
             values = inputs.columns(columns)
             if matrix is not None:
-                values = combine_carefully(matrix.to(values.dtype), values).movedim(1, 0)
+                values = _combined(values, matrix)
             if some(~torch.isfinite(values.sum())):
                 values.nan_to_num_(torch.inf, torch.inf, -torch.inf)
             copies = list(values.clone() if tell else values)
@@ -198,6 +197,25 @@ def _pays(program: Program | Selection, part: Neighbourhoods, ends: int, length:
     """
     apart = 2 * len(comparisons(part.slots, ends)) + 2 * part.slots - 2 * ends
     return program.cost * (CALL + length) < apart * (CALL + part.agents * length)
+
+
+def _combined(values: Tensor, matrix: Tensor) -> Tensor:
+    """``[m', places, columns]`` combinations of ``[m, places, columns]``, in a fixed order.
+
+    So an agent is computed just as it would be alone. Zero times infinity is zero.
+
+    Args:
+        values: the inputs.
+        matrix: ``[places, m', m]`` the weights.
+    """
+    careful = some(~torch.isfinite(values.sum()))
+    found = []
+    for weights in matrix.to(values.dtype).unbind(1):
+        total = torch.zeros_like(values[0])
+        for each, weight in zip(values, weights.T.unsqueeze(-1), strict=True):
+            total.addcmul_(each.masked_fill(weight == 0, 0) if careful else each, weight)
+        found.append(total)
+    return torch.stack(found)
 
 
 def _average(ordered: Sequence[Tensor], ranks: Sequence[float], dtype: torch.dtype) -> Tensor:
