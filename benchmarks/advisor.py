@@ -7,14 +7,14 @@ simpler ways to choose would have lost. Ways that learn from other networks neve
 that they are tried on. The advisor has learned from no network: it sees the one that it is asked
 about.
 
-Cases that are in the file of results already are not computed again.
+What is in the files of results already is not computed again.
 """
 
 import csv
-import sys
 import time
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -27,7 +27,8 @@ from bezoar.advice import Scenario
 from bezoar.advice._candidates import candidates
 from bezoar.advice._pilots import train_pilots
 
-RESULTS = Path("docs/results/advisor.csv")
+#: The accuracy of every rule in every case, and what the advisor said of every case.
+RESULTS, ADVICE = Path("docs/results/advisor.csv"), Path("docs/results/advice.csv")
 
 PARTITIONS = ("iid", "dirichlet:alpha=0.3", "by_class")
 
@@ -123,13 +124,12 @@ class Key(NamedTuple):
 Accuracies = dict[str, float]
 
 
-class Case(NamedTuple):
-    """One row of the results: what a rule did in one case, and whether it was advised."""
+class Result(NamedTuple):
+    """What a rule did in one case."""
 
     key: Key
     rule: str
     accuracy: float
-    advised: bool
 
 
 def poisoned_of(network: Network) -> int:
@@ -148,73 +148,86 @@ def cases(name: str, network: Network) -> Iterator[Scenario]:
         yield Scenario(placed, placement, partition, attack, int(rng.integers(10_000, 1 << 30)))
 
 
-def study(path: Path) -> None:
-    """Compute every case that is not in the file."""
-    done = {(row.key.network, row.key.partition) for row in read(path)}
+def train(path: Path) -> None:
+    """Train every rule in every case, in full, unless the file has it."""
+    done = {(row.key.network, row.key.partition, row.rule) for row in read_results(path)}
     mnist = data.mnist()
-    rng = np.random.default_rng(0)
-    drawn = rng.permutation(len(mnist.train))[:SAMPLES]
-    full = data.Dataset(
-        "mnist", mnist.train[drawn], mnist.train_labels[drawn], mnist.test, mnist.test_labels, 10
-    )
+    drawn = np.random.default_rng(0).permutation(len(mnist.train))[:SAMPLES]
+    full = replace(mnist, train=mnist.train[drawn], train_labels=mnist.train_labels[drawn])
     for family, name, network in all_networks():
-        for scenario in cases(name, network):
-            if (name, scenario.partition) in done:
-                continue
-            began = time.monotonic()
-            write(path, _case(family, name, network, scenario, full))
-            print(f"{name} {scenario.partition}: {time.monotonic() - began:.0f} s", flush=True)
+        possible, _ = candidates(network, [poisoned_of(network)])
+        for case in cases(name, network):
+            rules = {
+                text: rule
+                for text, rule in possible.items()
+                if (name, case.partition, text) not in done
+            }
+            if rules:
+                began = time.monotonic()
+                accuracy, _ = train_pilots(rules, [case], full, ITERATIONS, began + 1e6, times=1)
+                key = Key(family, name, case.partition, case.attack, case.placement, case.seed)
+                found = zip(rules, accuracy[:, 0].round(5), strict=True)
+                write(path, [*Key._fields, "rule", "accuracy"], [[*key, *row] for row in found])
+                tell(f"{name} {case.partition}", began)
 
 
-def _case(
-    family: str, name: str, network: Network, scenario: Scenario, full: data.Dataset
-) -> list[Case]:
-    many = len(scenario.network.poisoned)
-    budget = LONG_BUDGET if network.agents > MANY_AGENTS else BUDGET
-    advice = advise(network, many, partition=scenario.partition, budget=budget)
-    rules, _ = candidates(network, [many])
-    never = time.monotonic() + 1e6
-    accuracy, _ = train_pilots(rules, [scenario], full, ITERATIONS, never, times=1)
-    key = Key(family, name, scenario.partition, scenario.attack, scenario.placement, scenario.seed)
+def ask(path: Path) -> None:
+    """Ask the advisor about every network and partition, unless the file has its answer."""
+    done = read_advice(path)
+    for _, name, network in all_networks():
+        for partition in PARTITIONS:
+            if (name, partition) not in done:
+                began = time.monotonic()
+                budget = LONG_BUDGET if network.agents > MANY_AGENTS else BUDGET
+                advice = advise(network, poisoned_of(network), partition=partition, budget=budget)
+                scenarios = len(advice.pilots.scenarios) if advice.pilots else 0
+                row = [name, partition, str(advice.recommended), scenarios]
+                write(path, ["network", "partition", "rule", "scenarios"], [row])
+                tell(f"{name} {partition}: {advice.recommended}", began)
+
+
+def tell(what: str, began: float) -> None:
+    """Print what was done, and how long it took."""
+    print(f"{what}: {time.monotonic() - began:.0f} s", flush=True)
+
+
+def read_results(path: Path) -> list[Result]:
+    """What every rule did in every case."""
     return [
-        Case(key, text, round(float(found), 5), text == str(advice.recommended))
-        for text, found in zip(rules, accuracy[:, 0], strict=True)
+        Result(Key(family, name, partition, attack, place, int(seed)), rule, float(accuracy))
+        for family, name, partition, attack, place, seed, rule, accuracy in read(path)
     ]
 
 
-def read(path: Path) -> list[Case]:
-    """The rows that were computed."""
+def read_advice(path: Path) -> dict[tuple[str, str], str]:
+    """The advised rule by network and partition."""
+    return {(name, partition): rule for name, partition, rule, _ in read(path)}
+
+
+def read(path: Path) -> list[list[str]]:
+    """The rows of a file, without the first."""
     if not path.exists():
         return []
     with path.open(newline="") as file:
-        _, *rows = csv.reader(file)
-    return [
-        Case(
-            Key(family, name, partition, attack, place, int(seed)), rule, float(found), said == "1"
-        )
-        for family, name, partition, attack, place, seed, rule, found, said in rows
-    ]
+        return list(csv.reader(file))[1:]
 
 
-def write(path: Path, rows: Iterable[Case]) -> None:
-    """Add rows to the file."""
+def write(path: Path, names: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Add rows to a file; the first has the names of columns."""
     path.parent.mkdir(parents=True, exist_ok=True)
     new = not path.exists()
     with path.open("a", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        if new:
-            writer.writerow([*Key._fields, *Case._fields[1:]])
-        writer.writerows([*row.key, row.rule, row.accuracy, int(row.advised)] for row in rows)
+        writer.writerows([names, *rows] if new else rows)
 
 
-def summary(rows: list[Case]) -> list[tuple[str, float, float, float]]:
+def summary(
+    results: Iterable[Result], advice: Mapping[tuple[str, str], str]
+) -> list[tuple[str, float, float, float]]:
     """For each way to choose: the share of good choices, the mean and the worst loss."""
     by_case: dict[Key, Accuracies] = {}
-    advised: dict[Key, str] = {}
-    for row in rows:
+    for row in results:
         by_case.setdefault(row.key, {})[row.rule] = row.accuracy
-        if row.advised:
-            advised[row.key] = row.rule
     gaps = {name: _gap(network) for _, name, network in all_networks()}
     lost: dict[str, list[float]] = {}
     for key, found in by_case.items():
@@ -227,7 +240,7 @@ def summary(rows: list[Case]) -> list[tuple[str, float, float, float]]:
             if (gaps[other.network] > middle) == (gaps[key.network] > middle)
         ]
         chosen = {
-            "the advisor": advised[key],
+            "the advisor": advice[key.network, key.partition],
             "always the weighted mean": "weighted_mean",
             "always the mean": "mean",
             "no communication": "local",
@@ -271,13 +284,13 @@ def _by_theory(gap: float, found: Accuracies) -> str:
 
 def main() -> None:
     """Compute what is missing, and print the summary."""
-    path = Path(sys.argv[1]) if len(sys.argv) > 1 else RESULTS
-    study(path)
-    rows = read(path)
-    keys = {row.key for row in rows}
-    print(f"{len(keys)} cases on {len({key.network for key in keys})} networks")
+    train(RESULTS)
+    ask(ADVICE)
+    results = read_results(RESULTS)
+    cases = {row.key for row in results}
+    print(f"{len(cases)} cases on {len({key.network for key in cases})} networks")
     print(f"{'way to choose':50} {'good':>6} {'lost':>6} {'at most':>8}")
-    for way, good, mean, worst in summary(rows):
+    for way, good, mean, worst in summary(results, read_advice(ADVICE)):
         print(f"{way:50} {good:6.1%} {mean:6.3f} {worst:8.3f}")
 
 
