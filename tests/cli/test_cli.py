@@ -119,6 +119,22 @@ def test_a_mistake_ends_in_one_line_and_not_in_a_traceback():
     assert result.stdout == ""
 
 
+def test_everything_has_a_page_that_explains_its_options():
+    everything = json.loads(inside("list", "--json").stdout)
+    composed = ["nnm+krum", "arc+mean", "bucketing+trimmed_mean"]
+    for kind, entries in everything.items():
+        for name in [*(entry["name"] for entry in entries), *(composed * (kind == "aggregators"))]:
+            page = json.loads(inside("list", kind, name, "--json").stdout)
+            assert page["name"] == name
+            assert all(page.get("text", [page["summary"]])), name
+            if kind in ("aggregators", "attacks", "optimizers", "schedules"):
+                assert all(page["meaning"].values()), (kind, page["meaning"])
+    shown = " ".join(inside("list", "aggregators", "nnm+krum").stdout.split())
+    assert "mean of the N̄_w − Q_w inputs nearest to it" in shown
+    assert "how many of its inputs are poisoned" in shown
+    assert "follow the protocol with wrong labels" in inside("list", "attacks", "targeted").stdout
+
+
 def test_list_knows_everything():
     everything = json.loads(inside("list", "--json").stdout)
     assert set(everything) == {

@@ -4,6 +4,7 @@ Each replaces the inputs by combinations of them. So the inner products of what 
 follow from those of the inputs, and composing costs no further pass over the messages.
 """
 
+import inspect
 from abc import ABC, abstractmethod
 from dataclasses import field, make_dataclass, replace
 from functools import cache
@@ -29,13 +30,13 @@ class Before(ABC):
         name: for specs and the command line, as in ``nnm+krum``.
         label: for legends.
         uses_estimate: whether the estimate of poisoned inputs matters to it.
-        options: what a composed rule can be told about it: names, types and defaults.
+        options: what a composed rule can be told about it: names, types, defaults and meanings.
     """
 
     name: ClassVar[str]
     label: ClassVar[str]
     uses_estimate: ClassVar[bool] = True
-    options: ClassVar[tuple[tuple[str, Any, Any], ...]] = ()
+    options: ClassVar[tuple[tuple[str, Any, Any, str], ...]] = ()
 
     @staticmethod
     @abstractmethod
@@ -119,7 +120,10 @@ class Bucketing(Before):
     name = "bucketing"
     label = "Bucketing"
     uses_estimate = False
-    options = (("bucket", AtLeastOne, 2), ("bucket_seed", Count, 0))
+    options = (
+        ("bucket", AtLeastOne, 2, "how many inputs are put into a bucket."),
+        ("bucket_seed", Count, 0, "what the random choices follow from."),
+    )
 
     @staticmethod
     def combinations(rule: Any, seen: Neighbourhood) -> tuple[Tensor, Neighbourhood]:
@@ -191,6 +195,16 @@ def mixed(
     return matrix, seen
 
 
+def _documentation(steps: tuple[type[Before], ...], rule: type) -> str:
+    """What is done before, then what the rule does, then all options."""
+    text, _, arguments = inspect.cleandoc(rule.__doc__ or "").partition("\n\nArgs:\n")
+    told = [inspect.cleandoc(step.__doc__ or "") for step in steps]
+    more = [f"    {name}: {said}" for step in steps for name, _, _, said in step.options]
+    if any(step.uses_estimate for step in steps) and "estimate:" not in arguments:
+        more.append("    estimate: the number of poisoned inputs ``Q_w``, as other rules have it.")
+    return "\n\n".join([*told, text, "Args:\n" + "\n".join(filter(None, [arguments, *more]))])
+
+
 def _alike(gram: Tensor, made: Tensor) -> Tensor:
     """``[..., m, m]`` inner products that are the same, to the last bit, for slots made alike.
 
@@ -238,7 +252,7 @@ def compose(names: tuple[str, ...], rule: Any) -> type[Aggregator]:
 
     methods: dict[str, Any] = {
         "__module__": rule.__module__,
-        "__doc__": rule.__doc__,
+        "__doc__": _documentation(steps, rule),
         "name": text,
         "label": " + ".join([step.label for step in steps] + [rule.label or rule.name]),
         "before": steps,
@@ -251,7 +265,7 @@ def compose(names: tuple[str, ...], rule: Any) -> type[Aggregator]:
     added = [
         (option, kind, field(default=default, kw_only=True))
         for step in steps
-        for option, kind, default in step.options
+        for option, kind, default, _ in step.options
     ]
     if any(step.uses_estimate for step in steps):
         methods["uses_estimate"] = lambda self: True

@@ -1,20 +1,28 @@
 """``bezoar list``."""
 
+import inspect
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from bezoar import training
 from bezoar._options import choose, default_options, options_model, summary_of
-from bezoar._parts import KINDS, parts_of
-from bezoar.cli._screen import print_json, print_table
+from bezoar._parts import KINDS, maker, parts_of
+from bezoar.aggregators import Aggregator
+from bezoar.attacks import Attack
+from bezoar.cli._screen import console, print_json, print_table
 from bezoar.report import Table
 
 
-def list_(kind: str | None, json: bool) -> None:
-    """Print what can be chosen."""
+def list_(kind: str | None, name: str | None, json: bool) -> None:
+    """Print what can be chosen; or the page of one thing."""
     tables: dict[str, Mapping[str, Any]] = {f"{kind}s": parts_of(kind) for kind in KINDS}
     tables["metrics"] = {name: metric.title for name, metric in training.METRICS.items()}
     kinds = tables if kind is None else {kind: choose("kind", kind, tables)}
+    if kind is not None and name is not None:
+        found = _page(kind, name, kinds[kind])
+        print_json(found) if json else _print_page(found)
+        return
     if json:
         print_json({name: _entries(table) for name, table in kinds.items()})
         return
@@ -36,3 +44,86 @@ def _entries(table: Mapping[str, Any]) -> list[dict[str, Any]]:
             summary = summary_of(entry)
         entries.append({"name": name, "options": options, "summary": summary})
     return entries
+
+
+def _page(kind: str, name: str, table: Mapping[str, Any]) -> dict[str, Any]:
+    """Everything that is known of one thing, as JSON holds it."""
+    field = kind.removesuffix("s")
+    entry = maker(field, name) if field in KINDS else choose(kind, name, table)
+    [page] = _entries({name: entry})
+    if isinstance(entry, str):
+        return page
+    paragraphs, options = _documentation(entry)
+    page["text"] = paragraphs
+    page["meaning"] = {option: options.get(option, "") for option in page["options"]}
+    made = _made(entry)
+    if isinstance(made, Aggregator):
+        page["needs"] = _needs(made)
+    if isinstance(made, Attack):
+        page["knows"] = KNOWN[made.knows] if made.lies else KNOWN["labels"]
+    return page
+
+
+#: What poisoned agents are assumed to know.
+KNOWN = {
+    "labels": "their own samples and models; they follow the protocol with wrong labels",
+    "own": "their own models and messages; they lie in what they send",
+    "neighbours": "the messages of their neighbours too; they lie in what they send",
+    "everything": "the messages and models of all agents; they lie in what they send",
+}
+
+
+def _made(entry: Any) -> Any:
+    """The thing with its defaults; ``None`` where some option must be given."""
+    must = any(option.is_required() for option in options_model(entry).model_fields.values())
+    return entry() if isinstance(entry, type) and not must else None
+
+
+def _needs(rule: Aggregator) -> list[str]:
+    """What an agent must know to apply a rule, beside the messages."""
+    needs = []
+    if rule.uses_estimate():
+        needs.append("how many of its inputs are poisoned, at least as an estimate")
+    if hasattr(rule, "mixing"):
+        needs.append("its row of the mixing matrix: its neighbours' numbers of neighbours")
+    if getattr(rule, "reads", "") == "output_layer":
+        needs.append("where the output layer lies in a message")
+    if "previous_output" in rule.remembers():
+        needs.append("its own last output")
+    return needs or ["nothing"]
+
+
+def _documentation(entry: Any) -> tuple[list[str], dict[str, str]]:
+    """The paragraphs of a docstring, and what it says of each option; bases are asked, too."""
+    text = inspect.getdoc(entry) or ""
+    options: dict[str, str] = {}
+    for each in reversed(entry.__mro__ if isinstance(entry, type) else [entry]):
+        said = (inspect.cleandoc(each.__doc__ or "")).partition("Args:\n")[2].partition("\n\n")[0]
+        for option, meaning in re.findall(r"^    (\w+): (.*(?:\n     +.*)*)", said, re.MULTILINE):
+            options[option] = _plain(meaning)
+    before = re.split(r"\n\n(?:Args|Raises|Returns|Attributes):", text)[0]
+    return [_plain(paragraph) for paragraph in before.split("\n\n")], options
+
+
+def _plain(text: str) -> str:
+    """A text without the marks of its markup: a link's address follows in brackets."""
+    text = re.sub(r"`([^`<]+) <([^>]+)>`_", r"\1 [\2]", " ".join(text.split()))
+    text = re.sub(r":\w+:`~?([^`]+)`", r"\1", text)
+    return text.replace("``", "")
+
+
+def _print_page(page: dict[str, Any]) -> None:
+    for paragraph in [page["name"], *page.get("text", [page["summary"]])]:
+        console.print(paragraph, markup=False)
+        console.print()
+    for title, said in (("An agent needs to know", "needs"), ("Poisoned agents know", "knows")):
+        if said in page:
+            told = page[said]
+            console.print(f"{title}: {told if isinstance(told, str) else '; '.join(told)}.")
+            console.print()
+    if page["options"]:
+        rows = [
+            (option, "must be given" if default is None else str(default), page["meaning"][option])
+            for option, default in page["options"].items()
+        ]
+        print_table(Table.of("options", ("option", "default", "meaning"), rows))

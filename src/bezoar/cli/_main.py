@@ -321,12 +321,13 @@ def list_(
             "optimizers, schedules or metrics."
         ),
     ] = None,
+    name: Annotated[str | None, typer.Argument(help="One of them: all about it.")] = None,
     json: Json = False,
 ) -> None:
-    """List what can be chosen, with options and their defaults."""
+    """List what can be chosen, with options and their defaults; or tell all about one thing."""
     from bezoar.cli import _list
 
-    _list.list_(kind, json)
+    _list.list_(kind, name, json)
 
 
 @app.command()
