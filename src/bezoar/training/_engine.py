@@ -14,7 +14,7 @@ from bezoar._errors import BezoarError
 from bezoar._options import choose
 from bezoar.exchange import Sent, Tuning, listening_matrix
 from bezoar.training._checkpoint import Checkpoint, Measured, subject_of
-from bezoar.training._exchanges import Exchanges
+from bezoar.training._exchanges import Exchanges, InMemory
 from bezoar.training._local_updates import LocalUpdates
 from bezoar.training._messages import false_messages
 from bezoar.training._metrics import METRICS, OF_AGENTS, Meter
@@ -85,6 +85,8 @@ class Engine:
         agent_metrics: whether to take accuracy and test loss of every single agent, too.
         listening: the iterations after which it is kept who listened to whom.
         tuning: how exchanges are computed.
+        exchanges: how messages become models in each iteration; by default in memory, all agents
+            at once.
     """
 
     def __init__(
@@ -98,6 +100,7 @@ class Engine:
         agent_metrics: bool = False,
         listening: Sequence[int] = (),
         tuning: Tuning | None = None,
+        exchanges: Exchanges | None = None,
     ) -> None:
         check_length(iterations, every, metrics, local_steps)
         self.task, self.runs = task, task.runs
@@ -105,7 +108,7 @@ class Engine:
         self.meter = Meter(task, metrics, agent_metrics)
         self.local_updates = LocalUpdates(task, iterations)
         self.listening = check_listening(listening, iterations)
-        self._exchanges = Exchanges(task, tuning or Tuning())
+        self._exchanges = exchanges or InMemory(task, tuning or Tuning())
         self._free: list[Tensor] = []  # memory like the models, to be used again
         self._shares: Tensor | None = None  # who was listened to in the last exchange, if measured
 
@@ -130,7 +133,7 @@ class Engine:
         if observe is not None:
             observe(k, messages, models)
         self._free.append(messages)
-        return State(k, {**state.tensors, "models": models})
+        return State(self._exchanges.reached(k), {**state.tensors, "models": models})
 
     def local_steps(self, state: State, k: int) -> Tensor:
         """Every agent's model after its local updates, each along a gradient on its own data."""
@@ -147,7 +150,9 @@ class Engine:
     def send(self, state: State, messages: Tensor, k: int) -> Sent:
         """What is sent: every agent's message, but for what poisoned agents make of theirs."""
         before = state.models.flatten(2)
-        false = false_messages(self.runs, messages.flatten(2), before, k)
+        here, everyone = self.task.members, self.runs[0].network.agents
+        members = here if len(here) < everyone else None
+        false = false_messages(self.runs, messages.flatten(2), before, k, members)
         # In Algorithm 1 an agent's last output is its model before the local update.
         remembered = {"previous_output": before, "model_before_step": before}
         return Sent(messages.flatten(2), false, remembered)

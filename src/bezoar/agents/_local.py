@@ -1,0 +1,147 @@
+"""All agents of a run as processes on this machine, over loopback with throwaway keys.
+
+keys/              a key for every agent
+peers/             what the agents know of each other
+agents/<name>/     what each agent writes; see _records
+plan.json          what the processes are told
+"""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bezoar._errors import BezoarError
+from bezoar._files import make_folder, write_whole
+from bezoar.agents._extra import needed
+from bezoar.agents._keys import KEY, file_name, make_key, write_key
+from bezoar.agents._results import Result, read_result
+from bezoar.experiments import RunSpec, network_of
+
+#: Names of a run's folders and files.
+KEYS, PEERS, AGENTS, PLAN, LOG = "keys", "peers", "agents", "plan.json", "log.txt"
+
+#: Throwaway keys are valid for so many days.
+DAYS = 30
+
+#: Seconds between two looks at how the agents are doing.
+LOOK = 0.2
+
+#: Is told the status of every agent that has one, by name.
+Progress = Callable[[Mapping[str, dict[str, Any]]], Any]
+
+
+@dataclass(frozen=True)
+class LocalRun:
+    """What became of a run.
+
+    Attributes:
+        results: of every agent that finished, by name.
+        failed: what the others said last, by name.
+    """
+
+    results: dict[str, Result]
+    failed: dict[str, str]
+
+
+def run_local(
+    spec: RunSpec,
+    folder: Path,
+    *,
+    patience: float = 30.0,
+    wait: float = 120.0,
+    checkpoint_seconds: float = 30.0,
+    progress: Progress | None = None,
+) -> LocalRun:
+    """Train every agent of a run in a process of its own.
+
+    Args:
+        spec: what is run.
+        folder: where the agents write. Where they were interrupted, they go on.
+        patience: seconds that an agent waits for a neighbour in a round.
+        wait: seconds that it waits for neighbours that have not begun yet.
+        checkpoint_seconds: training that may be lost when a process dies.
+        progress: is told how they are doing.
+    """
+    needed("grpc")
+    names = network_of(spec).names
+    _make_keys(names, folder)
+    plan = {
+        "spec": spec.document(),
+        "base": str(Path.cwd()),
+        "names": list(names),
+        "ports": dict(zip(names, free_ports(len(names)), strict=True)),
+        "patience": patience,
+        "wait": wait,
+        "checkpoint_seconds": checkpoint_seconds,
+    }
+    write_whole(folder / PLAN, json.dumps(plan, indent=2).encode())
+    for name in names:
+        make_folder(agent_folder(folder, name))
+    # A process of its own starts the agents: it has imported torch, and not yet gRPC, after whose
+    # import no process may be forked. Starting each from scratch takes seconds an agent.
+    one_thread = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "bezoar.agents._nursery", str(folder)]
+    with subprocess.Popen(command, env=os.environ | one_thread, start_new_session=True) as nursery:
+        try:
+            while nursery.poll() is None:
+                time.sleep(LOOK)
+                if progress is not None:
+                    progress(statuses(folder, names))
+        except BaseException:
+            nursery.terminate()  # it asks the agents to end, and they write where they stand
+            nursery.wait()
+            raise
+    return _outcome(folder, names)
+
+
+def agent_folder(folder: Path, name: str) -> Path:
+    """Where an agent of a local run writes."""
+    return folder / AGENTS / file_name(name)
+
+
+def statuses(folder: Path, names: tuple[str, ...]) -> dict[str, dict[str, Any]]:
+    """The status of every agent that has one."""
+    found = {}
+    for name in names:
+        try:
+            found[name] = json.loads((agent_folder(folder, name) / "status.json").read_bytes())
+        except (OSError, ValueError):
+            continue
+    return found
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports of this machine that nobody listens at."""
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
+
+
+def _make_keys(names: tuple[str, ...], folder: Path) -> None:
+    for name in names:
+        if not (folder / KEYS / f"{file_name(name)}{KEY}").exists():
+            write_key(make_key(name, DAYS), folder / KEYS)
+
+
+def _outcome(folder: Path, names: tuple[str, ...]) -> LocalRun:
+    results: dict[str, Result] = {}
+    failed: dict[str, str] = {}
+    for name in names:
+        own = agent_folder(folder, name)
+        try:
+            results[name] = read_result((own / "result.safetensors").read_bytes(), str(own))
+        except (OSError, BezoarError):
+            log = own / LOG
+            lines = log.read_text(errors="replace").split("\n") if log.exists() else []
+            failed[name] = next((line for line in reversed(lines) if line.strip()), "nothing")
+    return LocalRun(results, failed)
