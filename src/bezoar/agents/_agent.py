@@ -111,7 +111,9 @@ def run_agent(setting: Setting, watch: Callable[[Event], Any] | None = None) -> 
 
         engine = one_agent(run, agent, workers, partition, exchanges)
         records.begin(connections[0])
-        keeper = _Keeper(setting.folder / CHECKPOINT, setting.checkpoint_seconds, stopped)
+        keeper = _Keeper(
+            *(setting.folder / CHECKPOINT, engine.iterations, setting.checkpoint_seconds, stopped)
+        )
         try:
             with serve_metrics(setting.prometheus, records.status):
                 start = keeper.last()
@@ -181,14 +183,17 @@ def _neighbours_of(setting: Setting, run: Prepared, agent: int) -> list[Peer]:
 def _wire_type(sample: Tensor) -> np.dtype[Any]:
     """The type of the numbers that are sent."""
     own = sample.cpu().numpy().dtype
-    return next(known for known in DTYPES.values() if known == own)
+    return {known: known for known in DTYPES.values()}[own]
 
 
 class _Keeper:
-    """Writes a checkpoint now and then, and when the process is to end."""
+    """Writes a checkpoint now and then, at the end, and when the process is asked to end."""
 
-    def __init__(self, path: Path, seconds: float, stopped: threading.Event) -> None:
-        self._path, self._seconds, self._stopped = path, seconds, stopped
+    def __init__(
+        self, path: Path, iterations: int, seconds: float, stopped: threading.Event
+    ) -> None:
+        self._path, self._iterations = path, iterations
+        self._seconds, self._stopped = seconds, stopped
         self._written = time.monotonic()
 
     def last(self) -> Checkpoint | None:
@@ -198,7 +203,8 @@ class _Keeper:
     def see(self, checkpoint: Checkpoint) -> None:
         """Write it if it is time."""
         stopped = self._stopped.is_set()
-        if stopped or time.monotonic() - self._written >= self._seconds:
+        done = checkpoint.iteration == self._iterations
+        if stopped or done or time.monotonic() - self._written >= self._seconds:
             checkpoint.save(self._path)
             self._written = time.monotonic()
         if stopped:

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from bezoar._arrays import Floats
 from bezoar._errors import BezoarError
 from bezoar.agents._neighbours import Neighbours
 from bezoar.agents._offers import Offer
@@ -100,9 +101,7 @@ class OverNetwork:
         raise BezoarError("listening: agents on several machines do not tell whom they listen to")
 
 
-def mixing_of(
-    rule: Aggregator, network: Network, agent: int, heard: Sequence[int]
-) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def mixing_of(rule: Aggregator, network: Network, agent: int, heard: Sequence[int]) -> Floats:
     """``[m]`` an agent's row of the mixing matrix: the own weight first, then of those heard.
 
     The weights of neighbours that are missing go to the own model.
@@ -110,7 +109,7 @@ def mixing_of(
     matrix = network.mixing(rule.wiring()[0])
     row = matrix[[agent]].toarray()[0]
     missing = [other for other in network.neighbours(agent) if other not in heard]
-    weights = row[[agent, *heard]]
+    weights: Floats = row[[agent, *heard]]
     weights[0] += row[missing].sum()
     return weights
 

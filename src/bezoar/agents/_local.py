@@ -8,12 +8,10 @@ plan.json          what the processes are told
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +20,7 @@ from bezoar._errors import BezoarError
 from bezoar._files import make_folder, write_whole
 from bezoar.agents._extra import needed
 from bezoar.agents._keys import KEY, file_name, make_key, write_key
+from bezoar.agents._ports import free_ports
 from bezoar.agents._results import Result, read_result
 from bezoar.experiments import RunSpec, network_of
 
@@ -72,6 +71,7 @@ def run_local(
     """
     needed("grpc")
     names = network_of(spec).names
+    _check_folder(folder, spec)
     _make_keys(names, folder)
     plan = {
         "spec": spec.document(),
@@ -102,6 +102,18 @@ def run_local(
     return _outcome(folder, names)
 
 
+def _check_folder(folder: Path, spec: RunSpec) -> None:
+    """Refuse a folder in which agents of another run write."""
+    try:
+        known = json.loads((folder / PLAN).read_bytes())["spec"]
+    except (OSError, ValueError, LookupError):
+        return
+    if known != spec.document():
+        raise BezoarError(
+            f"folder: {folder} has agents of another run; choose another folder, or remove it"
+        )
+
+
 def agent_folder(folder: Path, name: str) -> Path:
     """Where an agent of a local run writes."""
     return folder / AGENTS / file_name(name)
@@ -116,15 +128,6 @@ def statuses(folder: Path, names: tuple[str, ...]) -> dict[str, dict[str, Any]]:
         except (OSError, ValueError):
             continue
     return found
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports of this machine that nobody listens at."""
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
 
 
 def _make_keys(names: tuple[str, ...], folder: Path) -> None:

@@ -4,8 +4,8 @@
     answer      pieces: first a header, then the bytes of the numbers, cut anywhere
     header      magic, what it is, type of the numbers, how many, round, hash of the spec
 
-All integers are little-endian. Nothing that arrives is ever unpickled or evaluated. Whoever reads an
-answer knows what it should be, has the memory for exactly that, and stops at the first byte too
+All integers are little-endian. Nothing that arrives is ever unpickled or evaluated. Whoever reads
+an answer knows what it should be, has the memory for exactly that, and stops at the first byte too
 many.
 """
 
@@ -25,7 +25,7 @@ MAGIC = b"BZR\x01"
 PIECE = 1 << 20
 
 #: The types that numbers may have.
-DTYPES = {1: np.dtype("<f4"), 2: np.dtype("<f8")}
+DTYPES: dict[int, np.dtype[Any]] = {1: np.dtype("<f4"), 2: np.dtype("<f8")}
 
 _QUESTION = struct.Struct("<4sQ32s")
 _HEADER = struct.Struct("<4sBBxxQQ32s")
@@ -135,7 +135,7 @@ def answer(kind: Kind, number: int, spec: bytes, vector: Vector | None = None) -
     if vector is None:
         yield header
         return
-    content = memoryview(np.ascontiguousarray(vector)).cast("B")
+    content = _bytes_of(np.ascontiguousarray(vector))
     yield header + content[:PIECE]  # a short message is one piece
     for start in range(PIECE, len(content), PIECE):
         yield bytes(content[start : start + PIECE])
@@ -162,7 +162,7 @@ def read_answer(pieces: Iterable[bytes], expected: Expected) -> Vector:
     header = next(stream, b"")
     _check_header(header[:HEADER_BYTES], expected)
     vector = np.empty(expected.length, expected.dtype)
-    content, filled = memoryview(vector).cast("B"), 0
+    content, filled = _bytes_of(vector), 0
     piece: bytes | memoryview = memoryview(header)[HEADER_BYTES:]
     while True:
         stop = filled + len(piece)
@@ -203,13 +203,18 @@ def _check_header(header: bytes, expected: Expected) -> None:
         raise MissError(Miss.SHAPE, f"{length} numbers, expected {expected.length}")
 
 
+def _bytes_of(vector: Vector) -> memoryview:
+    """The memory of some numbers."""
+    return vector.data.cast("B")
+
+
 def _code(dtype: np.dtype[Any]) -> int:
     return next(code for code, known in DTYPES.items() if known == dtype)
 
 
 def _is_finite(vector: Vector) -> bool:
-    # A sum is finite if all numbers are, unless it overflows; it takes no memory of their size.
+    # A sum of squares is finite if all numbers are, unless it overflows; it takes no memory.
     with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(vector.sum(dtype=np.float64)):
+        if np.isfinite(vector @ vector):
             return True
     return bool(np.isfinite(vector).all())

@@ -111,7 +111,7 @@ class Neighbours:
     @property
     def port(self) -> int:
         """Where it listens."""
-        return self._server.port
+        return int(self._server.port)
 
     @property
     def received(self) -> int:
@@ -186,7 +186,7 @@ class Neighbours:
 
         So no minority of neighbours can make it skip rounds.
         """
-        newest = sorted((getattr(each, "newest", None) or 0 for each in found.values()))
+        newest = sorted(getattr(each, "newest", None) or 0 for each in found.values())
         # The round before it, since that round's messages are still there to be exchanged.
         reached = newest[(len(newest) - 1) // 2] - 1 if newest else 0
         if reached <= number:
