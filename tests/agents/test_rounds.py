@@ -5,7 +5,6 @@ import sys
 import threading
 import time
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -13,11 +12,12 @@ from datetime import UTC, datetime, timedelta
 import grpc
 import numpy as np
 import pytest
+from rogues import ROGUES, in_turns, rogue
 
 from bezoar import BezoarError
 from bezoar.agents import Neighbours, Offer, Peer, ask, make_key
 from bezoar.agents._asker import connected
-from bezoar.agents._messages import PIECE, Kind, Miss, Question, answer
+from bezoar.agents._messages import PIECE, Miss, Question
 from bezoar.agents._ports import free_ports
 from bezoar.agents._server import PULL, SERVICE
 
@@ -269,57 +269,12 @@ def test_only_the_owner_and_observers_are_told_the_status():
 # Neighbours that send something else
 
 
-def rogue(ring, name, answers):
-    """A neighbour with a right key that answers what it likes."""
-    key = KEYS[name]
-    known = b"".join(peer.certificate for peer in ring.peers.values())
-    credentials = grpc.ssl_server_credentials([(key.private, key.certificate)], known, True)
-    threads = ThreadPoolExecutor(2)
-    server = grpc.server(threads)
-    handler = grpc.unary_stream_rpc_method_handler(answers)
-    service = grpc.method_handlers_generic_handler(SERVICE, {PULL: handler})
-    server.add_generic_rpc_handlers((service,))
-    assert server.add_secure_port(ring.peers[name].address, credentials)
-    server.start()
-    ring.stack.callback(threads.shutdown)
-    ring.stack.callback(lambda: server.stop(None).wait())
-
-
-def endless(vector, number, context):
-    yield from answer(Kind.MESSAGE, number, SPEC, vector)
-    while context.is_active():
-        yield bytes(64)
-
-
-def nan(vector):
-    return np.where(np.arange(LENGTH) == 3, np.nan, vector).astype(FLOAT)
-
-
-ROGUES = {
-    Miss.SHORT: lambda v, k, _: iter([b"".join(answer(Kind.MESSAGE, k, SPEC, v))[:-3]]),
-    Miss.LONG: endless,
-    Miss.STALE: lambda v, k, _: answer(Kind.MESSAGE, k - 1, SPEC, v),
-    Miss.TYPE: lambda v, k, _: answer(Kind.MESSAGE, k, SPEC, v.astype("<f8")[: LENGTH // 2]),
-    Miss.SHAPE: lambda v, k, _: answer(Kind.MESSAGE, k, SPEC, v[1:]),
-    Miss.NOT_FINITE: lambda v, k, _: answer(Kind.MESSAGE, k, SPEC, nan(v)),
-    Miss.MALFORMED: lambda v, k, _: iter([b"\x80\x04cos\nsystem\n" + bytes(100)]),
-    Miss.SPEC: lambda v, k, _: answer(Kind.MESSAGE, k, bytes(32), v),
-}
-
-
 def test_whatever_a_neighbour_sends_it_is_missing_in_that_round_only():
-    good = np.ones(LENGTH, FLOAT)
     turns = [None, *ROGUES, None]
-
-    def answers(content, context):
-        number = Question.unpack(content).round
-        wrong = turns[number - 1]
-        if wrong is None:
-            return answer(Kind.MESSAGE, number, SPEC, good)
-        return ROGUES[wrong](good, number, context)
-
-    with Ring() as ring:
-        rogue(ring, "b", answers)
+    with Ring(patience=0.1) as ring:
+        ring.stack.enter_context(
+            rogue(KEYS["b"], ring.peers, in_turns(np.ones(LENGTH, FLOAT), turns))
+        )
         agent = ring.start("a")
         heard = [list(agent.exchange(k, offer(0.0))[0]) for k in range(1, len(turns) + 1)]
         assert heard[0] == heard[-1] == ["b"]
@@ -329,8 +284,8 @@ def test_whatever_a_neighbour_sends_it_is_missing_in_that_round_only():
 
 
 def test_pieces_larger_than_the_message_are_not_taken():
-    with Ring() as ring:
-        rogue(ring, "b", lambda *_: iter([bytes(PIECE)]))
+    with Ring(patience=0.1) as ring:
+        ring.stack.enter_context(rogue(KEYS["b"], ring.peers, lambda *_: iter([bytes(PIECE)])))
         agent = ring.start("a")
         agent.exchange(1, offer(0.0))
         assert reasons(agent, "b") == {Miss.LONG: 1}
