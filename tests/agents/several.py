@@ -1,7 +1,7 @@
 """Several agents in threads of this process, each with its own server, key and folder."""
 
 import threading
-from dataclasses import replace
+import time
 
 from bezoar.agents import Peer, Setting, make_key, run_agent
 from bezoar.agents._ports import free_ports
@@ -21,41 +21,47 @@ def settings_of(spec, folder, **options):
 
 
 class Several:
-    """Agents that run until they are joined."""
+    """Agents that run in threads until they are joined."""
 
     def __init__(self, settings):
-        self.histories, self.errors = {}, {}
-        self._threads = {name: self._thread(each) for name, each in settings.items()}
-
-    def _thread(self, setting):
-        def work():
-            try:
-                self.histories[setting.name] = run_agent(setting)
-            except Exception as error:
-                self.errors[setting.name] = error
-
-        thread = threading.Thread(target=work, name=setting.name, daemon=True)
-        thread.start()
-        return thread
+        self.histories, self.errors, self._threads = {}, {}, []
+        for setting in settings.values():
+            self.start(setting)
 
     def start(self, setting):
-        """One more."""
-        self._threads[setting.name] = self._thread(setting)
+        """One more agent."""
+        self.call(setting.name, lambda: run_agent(setting))
+
+    def call(self, name, work):
+        """Whatever an agent of this name does."""
+
+        def caught():
+            try:
+                self.histories[name] = work()
+            except BaseException as error:
+                self.errors[name] = error
+
+        self._threads.append(threading.Thread(target=caught, name=name, daemon=True))
+        self._threads[-1].start()
+
+    def until(self, condition):
+        """Wait until something is so, unless an agent fails."""
+        while not condition():
+            self._raise()
+            time.sleep(0.02)
 
     def join(self):
         """What every agent measured, by name."""
-        for thread in self._threads.values():
+        for thread in self._threads:
             thread.join()
+        self._raise()
+        return self.histories
+
+    def _raise(self):
         if self.errors:
             raise next(iter(self.errors.values()))
-        return self.histories
 
 
 def train(spec, folder, **options):
     """Train every agent of a run; what each measured, by name."""
     return Several(settings_of(spec, folder, **options)).join()
-
-
-def pinned(setting, **peers):
-    """A setting that knows some peers otherwise."""
-    return replace(setting, peers={**setting.peers, **peers})

@@ -93,9 +93,9 @@ def test_one_starts_late_and_one_is_cut_off_for_a_while(tmp_path):
     )
     late = settings.pop("5")
     several = Several(settings)
-    until(lambda: len(events(settings["0"])) >= 8)  # it goes on without 5
+    several.until(lambda: len(events(settings["0"])) >= 8)  # it goes on without 5
     several.start(late)
-    until(lambda: late.folder.joinpath("status.json").exists())
+    several.until(lambda: late.folder.joinpath("status.json").exists())
     for cable in cables.values():
         cable.cut()
     time.sleep(1.5)
