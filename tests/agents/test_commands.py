@@ -1,6 +1,7 @@
 """The commands: keys, agents with data of their own, status, results, a report of them."""
 
 import json
+import re
 import sys
 import tomllib
 import urllib.request
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import typer
 from several import Several, settings_of
 from typer.testing import CliRunner
 
@@ -104,7 +106,7 @@ def test_from_keys_to_a_report(tmp_path, spec_file):
     assert "some with data of their own" in told
     [run] = Store(tmp_path / "store").runs()
     assert run.iterations.tolist() == [0, 2, 4]
-    assert run["accuracy_mean"][-1] > 0.8
+    assert run["accuracy_mean"][-1] > run["accuracy_mean"][0] + 0.1
 
 
 def test_status_over_the_network(tmp_path, tiny_mnist):
@@ -160,3 +162,13 @@ def test_another_run_in_the_same_folder_is_refused(tmp_path, spec_file):
     (tmp_path / "plan.json").write_text(json.dumps({"spec": {}}))
     with pytest.raises(BezoarError, match="has agents of another run"):
         run_local(RunSpec.read({}), Path(tmp_path))
+
+
+def test_commands_in_the_documentation_have_their_options():
+    page = (Path(__file__).parents[2] / "docs" / "machines.md").read_text(encoding="utf-8")
+    shown = re.findall(r"bezoar agents (\w+)((?:.*\\\n)*.*)", page)
+    commands = typer.main.get_command(app).commands["agents"].commands
+    assert {name for name, _ in shown} == set(commands)
+    for name, line in shown:
+        known = {option for each in commands[name].params for option in each.opts}
+        assert set(re.findall(r"--[a-z-]+", line.partition("`")[0])) <= known, line
