@@ -158,6 +158,13 @@ def test_starts_that_need_a_training_are_refused(tmp_path, tiny_mnist):
         run_agent(settings_of(spec, tmp_path)["0"])
 
 
+def test_attacks_that_need_to_hear_others_first_are_refused(tmp_path, tiny_mnist):
+    attack = "sign_flip:broadcast=false"
+    spec = RunSpec.read({"network": "ring:agents=3,poisoned=1", "attack": attack})
+    with pytest.raises(BezoarError, match="an agent sends before it hears others"):
+        run_agent(settings_of(spec, tmp_path)["0"])
+
+
 def test_another_run_in_the_same_folder_is_refused(tmp_path, spec_file):
     (tmp_path / "plan.json").write_text(json.dumps({"spec": {}}))
     with pytest.raises(BezoarError, match="has agents of another run"):

@@ -136,19 +136,26 @@ def _prepared(setting: Setting) -> tuple[Prepared, data.Partition]:
     """The run with the agent's data, and which agent holds which samples."""
     if setting.data is None:
         run = prepare(setting.spec)
-        _refuse_needs(run)
+        _refuse(run)
         return run, run.partition()
     fields = {name: getattr(setting.spec, name) for name in setting.spec.model_fields_set}
     own = {"dataset": str(setting.data.resolve()), "samples": None, "partition": "iid"}
     run = prepare(RunSpec.read({**fields, **own}))
-    _refuse_needs(run)
+    _refuse(run)
     count, agents = len(run.dataset.train), run.network.agents
     ends = np.zeros(agents + 1, dtype=np.int64)
     ends[_number(setting, run) + 1 :] = count
     return run, data.Partition(np.arange(count), ends)
 
 
-def _refuse_needs(run: Prepared) -> None:
+def _refuse(run: Prepared) -> None:
+    """Refuse what an agent cannot do alone."""
+    attack = run.run.attack
+    if attack.lies and attack.knows != "own" and not getattr(attack, "broadcast", False):
+        raise BezoarError(
+            f"attack {attack.name}: it knows {attack.knows!r}, but an agent sends before it hears "
+            "others; allowed: attacks that know their own messages, or send the same to all"
+        )
     if run.needs is not None:
         raise BezoarError(
             f"start: {run.spec.start} takes a training of its own before; keep its model with "
