@@ -62,6 +62,8 @@ def _channel(key: Key, peer: Peer, most: int) -> Any:
     credentials = grpc.ssl_channel_credentials(peer.certificate, key.private, key.certificate)
     options = (
         *OPTIONS,
+        # Answers are read by the thread that asks, which saves a tenth of the time of a round.
+        (needed("grpc.experimental").ChannelOptions.SingleThreadedUnaryStream, 1),
         ("grpc.ssl_target_name_override", host_name(peer.name)),
         ("grpc.max_receive_message_length", most),
     )
