@@ -114,6 +114,21 @@ def test_the_first_round_waits_for_those_who_have_not_begun():
         assert ring.agents["a"].tallies["b"].rounds == 1
 
 
+def test_who_comes_late_does_not_wait_for_the_dead():
+    with Ring("abc", patience=0.05, wait=0.2) as ring:
+        for name in "ab":
+            ring.start(name)
+        for number in range(1, 6):
+            ring.round(number, "a")
+        ring.agents["b"].close()
+        ring.options["wait"] = 30.0
+        late = ring.start("c")
+        before = time.monotonic()
+        late.exchange(1, offer(0.0))
+        assert time.monotonic() - before < 10
+        assert reasons(late, "a") == {Miss.BEHIND: 1}
+
+
 def test_who_is_dead_is_missing_and_welcome_back():
     with Ring("abc") as ring:
         for name in "abc":

@@ -89,7 +89,7 @@ def run_agent(setting: Setting, watch: Callable[[Event], Any] | None = None) -> 
     agent = _number(setting, run)
     make_folder(setting.folder)
     neighbours = _neighbours_of(setting, run, agent)
-    spec = agreement(setting.spec, run.network)
+    spec, checkpoint = agreement(setting.spec, run.network), setting.folder / CHECKPOINT
     with Workers(setting.workers) as workers, _stopping() as stopped:
         records = Records(setting, run.network, spec)
         connections: list[Neighbours] = []
@@ -101,7 +101,8 @@ def run_agent(setting: Setting, watch: Callable[[Event], Any] | None = None) -> 
                     *(setting.key, setting.listen, neighbours, spec, _wire_type(sample)),
                     sample.numel(),
                     patience=setting.patience,
-                    wait=setting.wait,
+                    # Who goes on from a checkpoint joins a run that is under way.
+                    wait=setting.patience if checkpoint.exists() else setting.wait,
                     observers=setting.observers,
                     documents=records.documents,
                     watch=records.watching(watch),
@@ -111,9 +112,7 @@ def run_agent(setting: Setting, watch: Callable[[Event], Any] | None = None) -> 
 
         engine = one_agent(run, agent, workers, partition, exchanges)
         records.begin(connections[0])
-        keeper = _Keeper(
-            *(setting.folder / CHECKPOINT, engine.iterations, setting.checkpoint_seconds, stopped)
-        )
+        keeper = _Keeper(checkpoint, engine.iterations, setting.checkpoint_seconds, stopped)
         try:
             with serve_metrics(setting.prometheus, records.status):
                 start = keeper.last()

@@ -1,7 +1,7 @@
 """The side of an agent that asks its neighbours."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -93,14 +93,16 @@ class Asker:
         self._channel = _channel(key, peer, largest_piece(length, dtype))
         self._pull = self._channel.unary_stream(f"/{SERVICE}/{PULL}")
 
-    def pull(self, number: int, seconds: float, insist: bool = False) -> Vector:
+    def pull(
+        self, number: int, seconds: float, insist: Callable[[], bool] = lambda: False
+    ) -> Vector:
         """The neighbour's message of a round.
 
         Args:
             number: the round.
             seconds: how long to wait for it.
-            insist: whether to try again where nobody listens yet; a wrong certificate is told at
-                once all the same.
+            insist: tells whether to try again where nobody listens yet; a wrong certificate is told
+                at once all the same.
 
         Raises:
             MissError: where it cannot be had, with the reason.
@@ -111,7 +113,7 @@ class Asker:
                 return self._pull_once(number, max(until - time.monotonic(), 0.001))
             except MissError as error:
                 later = time.monotonic() + AGAIN
-                if not insist or error.miss != Miss.UNREACHABLE or later > until:
+                if not insist() or error.miss != Miss.UNREACHABLE or later > until:
                     raise
                 time.sleep(AGAIN)
 

@@ -74,7 +74,8 @@ class Neighbours:
         dtype: the type of the numbers in a message.
         length: how many there are.
         patience: seconds to wait for a neighbour in a round.
-        wait: seconds to wait for neighbours that have not begun yet, in the first round.
+        wait: seconds to wait for neighbours that have not begun yet, in the first round; those who
+            are far ahead show that the others need not be waited for.
         observers: who may ask for status and results, beside its owner.
         documents: what they may ask for, by name.
         watch: is told every event.
@@ -101,11 +102,11 @@ class Neighbours:
         self.jumps = 0
         self._first = True
         self._lock = threading.Lock()
+        self._askers = {peer.name: Asker(key, peer, spec, dtype, length) for peer in peers}
         self.offers = Offers()
         self._server = Server(
             *(key, listen, peers, observers, spec, self.offers, documents or {}, self._heard)
         )
-        self._askers = {peer.name: Asker(key, peer, spec, dtype, length) for peer in peers}
         self._threads = ThreadPoolExecutor(max(1, len(self._askers)), "bezoar-asks")
 
     @property
@@ -151,12 +152,17 @@ class Neighbours:
         return heard, self._reached(number, found)
 
     def _ask_all(self, number: int, insist: bool) -> "dict[str, Vector | MissError]":
+        under_way = threading.Event()  # then nobody is waited for who has not begun
+
         def pull(name: str) -> Vector | MissError:
             late = self.tallies[name].late
             seconds = self._patience * max(0.5**late, LEAST_PATIENCE)
+            wanted = (number, self._wait if insist else seconds)
             try:
-                return self._askers[name].pull(number, self._wait if insist else seconds, insist)
+                return self._askers[name].pull(*wanted, lambda: insist and not under_way.is_set())
             except MissError as error:
+                if error.newest is not None:
+                    under_way.set()
                 return error
 
         return dict(zip(self._askers, self._threads.map(pull, self._askers), strict=True))

@@ -109,7 +109,7 @@ def start_agent(
     stay: bool,
     workers: int | None,
 ) -> None:
-    """Train one agent; every event is a line on the error stream."""
+    """Train one agent; what happens is told on the error stream."""
     setting = Setting(
         spec=_read_spec(path),
         name=name,
@@ -127,18 +127,29 @@ def start_agent(
         stay=stay,
     )
 
-    def tell(event: Event) -> None:
-        who = f"{event.peer} is missing ({event.what})" if event.peer else event.what
-        line = f"round {event.round}: {who}: {event.told}"
-        errors.print(line, markup=False, soft_wrap=True)
-
-    history = run_agent(setting, tell)
+    history = run_agent(setting, _Teller().tell)
     if history is None:
         errors.print(f"bezoar: stopped; {GOES_ON}", markup=False, soft_wrap=True)
         raise typer.Exit(130)
     accuracy = history.agents["accuracy"][-1, 0]
     console.print(f"{name}: {setting.spec.iterations} rounds, accuracy {accuracy:.4f}")
     print_path("Results", setting.folder)
+
+
+class _Teller:
+    """Tells events, but not the same of a neighbour round after round."""
+
+    def __init__(self) -> None:
+        self._last: dict[str, Event] = {}
+
+    def tell(self, event: Event) -> None:
+        last = self._last.get(event.peer)
+        self._last[event.peer] = event
+        if last and (last.what, last.round) == (event.what, event.round - 1):
+            return
+        who = f"{event.peer} is missing ({event.what})" if event.peer else event.what
+        line = f"round {event.round}: {who}: {event.told}"
+        errors.print(line, markup=False, soft_wrap=True)
 
 
 def show_status(
