@@ -121,7 +121,7 @@ def _over_tls(own: Neighbours, rank: int, length: int) -> Callable[[], None]:
 
     def work() -> None:
         heard, _ = own.exchange(next(numbers), offer)
-        assert len(heard) == 2, own.events
+        assert len(heard) == 2, own.told()
 
     return work
 

@@ -6,6 +6,7 @@ import signal
 import socket
 import threading
 import time
+from contextlib import ExitStack
 from dataclasses import replace
 
 import numpy as np
@@ -16,7 +17,7 @@ from several import Several, settings_of
 
 from bezoar.agents import Peer, Setting, collect, note, read_key, read_result, run_agent, run_local
 from bezoar.agents._local import agent_folder
-from bezoar.agents._messages import Miss
+from bezoar.agents._messages import Kind, Miss, Question, answer
 from bezoar.experiments import RunSpec, Store, network_of, run_all
 from bezoar.report import run_page
 
@@ -175,6 +176,22 @@ def test_one_is_killed_one_frozen_and_one_restarted_from_its_checkpoint(tmp_path
     assert told in run_page(stored).caption
     assert collect(results, Store(tmp_path / "store")).key == stored.key
     assert np.isnan(stored.agents["accuracy"][-1, 1])
+
+
+def test_neighbours_that_claim_to_be_far_ahead_cannot_make_an_agent_skip_the_end(tmp_path):
+    spec = spec_of(iterations=5, every=5, network={"name": "complete", "agents": 3})
+    settings = settings_of(spec, tmp_path, patience=0.1, wait=1.0)
+
+    def ahead(content, context):
+        return answer(Kind.GONE, 2**63, Question.unpack(content).spec)
+
+    liars = [settings.pop(name) for name in "12"]
+    with ExitStack() as stack:
+        for liar in liars:
+            stack.enter_context(rogue(liar.key, liar.peers, ahead))
+        [history] = Several(settings).join().values()
+    assert history.iterations.tolist() == [0, 5]
+    assert status(settings["0"])["jumps"] > 0
 
 
 def test_an_agent_refuses_what_it_cannot_be(tmp_path):

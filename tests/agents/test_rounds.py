@@ -295,7 +295,7 @@ def test_whatever_a_neighbour_sends_it_is_missing_in_that_round_only():
         assert heard[0] == heard[-1] == ["b"]
         assert not any(heard[1:-1])
         assert reasons(agent, "b") == dict.fromkeys(ROGUES, 1)
-        assert Counter(event.what for event in agent.events) == Counter(map(str, ROGUES))
+        assert Counter(event.what for event in agent.told()[1]) == Counter(map(str, ROGUES))
 
 
 def test_pieces_larger_than_the_message_are_not_taken():

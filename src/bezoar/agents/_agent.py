@@ -108,7 +108,7 @@ def run_agent(setting: Setting, watch: Callable[[Event], Any] | None = None) -> 
                     watch=records.watching(watch),
                 )
             )
-            return OverNetwork(task, connections[0])
+            return OverNetwork(task, connections[0], run.spec.iterations)
 
         engine = one_agent(run, agent, workers, partition, exchanges)
         records.begin(connections[0])

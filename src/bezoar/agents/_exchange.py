@@ -23,15 +23,16 @@ class OverNetwork:
     Args:
         task: what the agent learns, with this agent as its only member, in one run.
         neighbours: its connections.
+        iterations: how many there are; nobody can make the agent skip the last one.
     """
 
-    def __init__(self, task: Task, neighbours: Neighbours) -> None:
+    def __init__(self, task: Task, neighbours: Neighbours, iterations: int) -> None:
         [run], [agent] = task.runs, task.members
         self._rule, self._agent, self._neighbours = run.aggregator, agent, neighbours
         self._layer, self._device = task.output_layer, task.device
         [self._network] = run.network.turns
         self.remember = bool(self._rule.remembers())
-        self._number = self._reached = 0
+        self._number, self._reached, self._iterations = 0, 0, iterations
 
     def at(self, iteration: int) -> "OverNetwork":
         """The exchange of one iteration."""
@@ -40,7 +41,7 @@ class OverNetwork:
 
     def reached(self, iteration: int) -> int:
         """How many iterations are done after the last exchange; see :meth:`Neighbours.exchange`."""
-        return max(iteration, self._reached)
+        return max(iteration, min(self._reached, self._iterations - 1))
 
     @property
     def links(self) -> Links:

@@ -9,7 +9,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -98,7 +98,7 @@ class Neighbours:
     ) -> None:
         self._patience, self._wait, self._watch = patience, wait, watch
         self.tallies = {peer.name: Tally() for peer in peers}
-        self.events: deque[Event] = deque(maxlen=EVENTS)
+        self._events: deque[Event] = deque(maxlen=EVENTS)
         self.jumps = 0
         self._first = True
         self._lock = threading.Lock()
@@ -123,6 +123,15 @@ class Neighbours:
     def sent(self) -> int:
         """The bytes of messages sent."""
         return self._server.sent.total()
+
+    def told(self) -> tuple[dict[str, Tally], list[Event]]:
+        """What happened with each neighbour so far, and the last events, as copies."""
+        with self._lock:
+            tallies = {
+                name: replace(tally, misses=tally.misses.copy())
+                for name, tally in self.tallies.items()
+            }
+            return tallies, list(self._events)
 
     def exchange(self, number: int, offer: Offer) -> tuple[dict[str, Vector], int]:
         """Offer the own messages of a round, and collect those of the neighbours.
@@ -178,7 +187,8 @@ class Neighbours:
         self._tell(Event(time.time(), number, name, found.miss, str(found)))
 
     def _tell(self, event: Event) -> None:
-        self.events.append(event)
+        with self._lock:
+            self._events.append(event)
         if self._watch is not None:
             self._watch(event)
 

@@ -121,7 +121,7 @@ class Records:
         """Where the agent stands."""
         links, setting = self._neighbours, self._setting
         last = self._measured[-1] if self._measured else {}
-        peers = {} if links is None else links.tallies
+        peers, events = ({}, []) if links is None else links.told()
         misses = sum(tally.misses.total() for tally in peers.values())
         return {
             "name": setting.name,
@@ -146,7 +146,7 @@ class Records:
                 }
                 for name, tally in peers.items()
             },
-            "events": [] if links is None else [asdict(e) for e in list(links.events)[-TOLD:]],
+            "events": [asdict(event) for event in events[-TOLD:]],
         }
 
     def write_status(self) -> None:
