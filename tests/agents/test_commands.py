@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 import typer
 from several import Several, settings_of
 from typer.testing import CliRunner
@@ -28,7 +29,7 @@ from bezoar.agents import (
 from bezoar.agents._ports import free_ports
 from bezoar.agents._prometheus import serve_metrics
 from bezoar.cli._main import app
-from bezoar.experiments import RunSpec, Store
+from bezoar.experiments import RunSpec, Store, read_toml, run_all
 
 SPEC = """
 network = {name = "ring", agents = 3, poisoned = 0}
@@ -107,6 +108,22 @@ def test_from_keys_to_a_report(tmp_path, spec_file):
     [run] = Store(tmp_path / "store").runs()
     assert run.iterations.tolist() == [0, 2, 4]
     assert run["accuracy_mean"][-1] > run["accuracy_mean"][0] + 0.1
+
+
+def test_processes_on_this_machine_have_the_bits_of_the_simulator(tmp_path, monkeypatch):
+    data = own_data(tmp_path / "own.npz", seed=0)
+    spec_file = tmp_path / "run.toml"
+    spec_file.write_text(SPEC + f'dataset = "{data.name}"\nkeep_models = true\n')
+    folder, store = tmp_path / "agents", tmp_path / "store"
+    result = call("local", spec_file, "--folder", folder, "--store", store, "--json")
+    told = json.loads(result.stdout)
+    assert [each["misses"] for each in told["statuses"].values()] == [0, 0, 0]
+    monkeypatch.setattr("bezoar.exchange._exchange.is_dense", lambda *_: False)
+    [simulated] = run_all([RunSpec.read(read_toml(spec_file), tmp_path)], workers=1)
+    kept = Store(store).load(told["key"])
+    assert torch.equal(kept.models, simulated.models)
+    for metric in ("accuracy_mean", "accuracy_worst"):
+        np.testing.assert_allclose(kept[metric], simulated[metric], rtol=1e-12)
 
 
 def test_status_over_the_network(tmp_path, tiny_mnist):

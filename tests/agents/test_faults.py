@@ -8,6 +8,7 @@ import threading
 import time
 from contextlib import ExitStack
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
@@ -15,7 +16,17 @@ import torch
 from rogues import ROGUES, Cable, in_turns, rogue
 from several import Several, settings_of
 
-from bezoar.agents import Peer, Setting, collect, note, read_key, read_result, run_agent, run_local
+from bezoar.agents import (
+    Peer,
+    Setting,
+    collect,
+    make_key,
+    note,
+    read_key,
+    read_result,
+    run_agent,
+    run_local,
+)
 from bezoar.agents._local import agent_folder
 from bezoar.agents._messages import Kind, Miss, Question, answer
 from bezoar.experiments import RunSpec, Store, network_of, run_all
@@ -28,6 +39,10 @@ def spec_of(**fields):
     ring = {"name": "ring", "agents": 6, "poisoned": 0}
     common = {"network": ring, "samples": 1200, "aggregator": "weighted_mean", "metrics": ()}
     return RunSpec.read({**common, "agent_metrics": True, **fields})
+
+
+#: A short run in which every way of sending nonsense has its turn twice.
+SHORT = spec_of(iterations=2 * len(ROGUES), every=1000, aggregator="ios:estimate=1")
 
 
 def status(setting):
@@ -52,26 +67,50 @@ def until(condition):
         time.sleep(0.02)
 
 
-def test_whoever_sends_nonsense_might_as_well_be_dead(tmp_path):
-    rule = "ios:estimate=1"
-    spec = spec_of(iterations=2 * len(ROGUES), every=1000, aggregator=rule)
-    dead = settings_of(spec, tmp_path / "dead", patience=5.0, wait=0.5)
-    dead.pop("5")
-    without = Several(dead).join()
-    settings = settings_of(spec, tmp_path / "rogue", patience=5.0, wait=20.0)
+@pytest.fixture(scope="module")
+def without(tmp_path_factory):
+    """What the others end with where agent 5 is dead from the start."""
+    settings = settings_of(SHORT, tmp_path_factory.mktemp("dead"), patience=5.0, wait=0.5)
+    settings.pop("5")
+    histories = Several(settings).join()
+    assert misses(settings["4"], "5") == {Miss.UNREACHABLE: SHORT.iterations}
+    return histories
+
+
+def test_whoever_sends_nonsense_might_as_well_be_dead(tmp_path, without):
+    settings = settings_of(SHORT, tmp_path)
     turned = settings.pop("5")
-    vector = torch.zeros(dead_length(without), dtype=torch.float32).numpy()
+    vector = np.zeros(message_length(without), np.float32)
     with rogue(turned.key, turned.peers, in_turns(vector, list(ROGUES))):
         histories = Several(settings).join()
     for name in NAMES[:5]:
         assert torch.equal(histories[name].models, without[name].models)
     assert misses(settings["4"], "5") == misses(settings["0"], "5") == dict.fromkeys(ROGUES, 2)
-    assert misses(dead["4"], "5") == {Miss.UNREACHABLE: spec.iterations}
     assert status(settings["2"])["misses"] == 0
-    assert len(events(settings["0"])) == spec.iterations
+    assert len(events(settings["0"])) == SHORT.iterations
 
 
-def dead_length(histories):
+@pytest.mark.parametrize("why", ["unpinned", "expired"])
+def test_whoever_shows_a_wrong_certificate_might_as_well_be_dead(tmp_path, without, why):
+    settings = settings_of(SHORT, tmp_path)
+    key = make_key("5", days=1, now=datetime.now(UTC) - timedelta(days=3 * (why == "expired")))
+    settings["5"] = replace(settings["5"], key=key, patience=0.05, wait=0.2)
+    if why == "expired":
+        shown = replace(settings["5"].peers["5"], certificate=key.certificate)
+        settings = {
+            name: replace(setting, peers=setting.peers | {"5": shown})
+            for name, setting in settings.items()
+        }
+    histories = Several(settings).join()
+    for name in NAMES[:5]:
+        assert torch.equal(histories[name].models, without[name].models)
+    found = misses(settings["4"], "5")
+    assert Miss.CERTIFICATE in found
+    assert set(found) <= {Miss.CERTIFICATE, Miss.UNREACHABLE}  # it ends before the others do
+    assert status(settings["5"])["peers"]["4"]["heard"] == 0
+
+
+def message_length(histories):
     """How long a message is: softmax regression pads the rows of its models."""
     from bezoar.models import SoftmaxRegression
 
