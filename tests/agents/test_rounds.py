@@ -233,8 +233,10 @@ def test_a_wrong_certificate_is_missing_at_once(shown):
         ring.keys = KEYS
         ring.start("c")
         before = time.monotonic()
-        threading.Thread(target=ring.agents["c"].exchange, args=(1, offer(1.0))).start()
+        other = threading.Thread(target=ring.agents["c"].exchange, args=(1, offer(1.0)))
+        other.start()
         heard, _ = agent.exchange(1, offer(0.0))
+        other.join()
         assert time.monotonic() - before < ring.options["wait"] / 2
         assert list(heard) == ["c"]
         assert reasons(agent, "b") == {Miss.CERTIFICATE: 1}
