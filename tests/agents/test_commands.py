@@ -21,6 +21,8 @@ from bezoar.agents import (
     make_key,
     read_key,
     read_peers,
+    read_result,
+    read_status,
     run_agent,
     run_local,
     write_key,
@@ -103,8 +105,11 @@ def test_from_keys_to_a_report(tmp_path, spec_file):
     assert all(each["round"] == 4 and each["own_data"] for each in found)
     lines = (tmp_path / "agents" / "0" / "metrics.csv").read_text().splitlines()
     assert [line.split(",")[0] for line in lines] == ["iteration", "2", "4"]
-    told = call("collect", tmp_path / "agents", "--store", tmp_path / "store").output
+    told = call("collect", spec_file, tmp_path / "agents", "--store", tmp_path / "store").output
     assert "some with data of their own" in told
+    spec_file.write_text(SPEC.replace("mean", "median"))
+    with pytest.raises(BezoarError, match="of another spec than this one"):
+        call("collect", spec_file, tmp_path / "agents")
     [run] = Store(tmp_path / "store").runs()
     assert run.iterations.tolist() == [0, 2, 4]
     assert run["accuracy_mean"][-1] > run["accuracy_mean"][0] + 0.1
@@ -149,6 +154,14 @@ def test_status_over_the_network(tmp_path, tiny_mnist):
     ]
     several.start(last)
     several.join()
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b"{}", b'{"name": 3}', b"\xff" * 9, bytes(500)])
+def test_results_and_status_may_come_from_anybody(content):
+    with pytest.raises(BezoarError, match="b: expected those of an agent"):
+        read_result(content, "b")
+    with pytest.raises(BezoarError, match="b: expected that of an agent"):
+        read_status(content, "b")
 
 
 def test_metrics_for_prometheus():

@@ -208,12 +208,12 @@ def test_one_is_killed_one_frozen_and_one_restarted_from_its_checkpoint(tmp_path
     [without] = run_all([spec_of(iterations=250, every=250, network=rest)], workers=1)
     ends = [result.measured["accuracy"][-1] for result in results]
     assert abs(np.mean(ends) - without.agents["accuracy"][-1].mean()) < 0.01
-    stored = collect(results, Store(tmp_path / "store"))
+    stored = collect(spec, results, Store(tmp_path / "store"))
     told = note(statuses, network_of(spec))
     assert "no results of 1" in told
     assert "0 was started again after round" in told
     assert told in run_page(stored).caption
-    assert collect(results, Store(tmp_path / "store")).key == stored.key
+    assert collect(spec, results, Store(tmp_path / "store")).key == stored.key
     assert np.isnan(stored.agents["accuracy"][-1, 1])
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from bezoar.agents._local import LocalRun, agent_folder, run_local
     from bezoar.agents._neighbours import Event, Neighbours
     from bezoar.agents._offers import Offer
+    from bezoar.agents._records import Status, read_status
     from bezoar.agents._results import Result, collect, note, read_result, together
 
 #: What needs torch or numpy is imported when it is first asked for.
@@ -27,6 +28,7 @@ _HOMES = {
     "_local": ("LocalRun", "agent_folder", "run_local"),
     "_neighbours": ("Event", "Neighbours"),
     "_offers": ("Offer",),
+    "_records": ("Status", "read_status"),
     "_results": ("Result", "collect", "note", "read_result", "together"),
 }
 
@@ -39,6 +41,7 @@ __all__ = [
     "Peer",
     "Result",
     "Setting",
+    "Status",
     "agent_folder",
     "ask",
     "collect",
@@ -47,6 +50,7 @@ __all__ = [
     "read_key",
     "read_peers",
     "read_result",
+    "read_status",
     "run_agent",
     "run_local",
     "together",

@@ -1,9 +1,10 @@
 """All agents of a run as processes on this machine, over loopback with throwaway keys.
 
-keys/              a key for every agent
-peers/             what the agents know of each other
-agents/<name>/     what each agent writes; see _records
-plan.json          what the processes are told
+    keys/              a key for every agent
+    agents/<name>/     what each agent writes, see _records; its log, and its process's number
+    plan.json          what the processes are told
+
+Keys stay when a run goes on; ports are chosen anew.
 """
 
 import json
@@ -21,11 +22,12 @@ from bezoar._files import make_folder, write_whole
 from bezoar.agents._extra import needed
 from bezoar.agents._keys import KEY, file_name, make_key, write_key
 from bezoar.agents._ports import free_ports
+from bezoar.agents._records import RESULT, STATUS, Status, read_status
 from bezoar.agents._results import Result, read_result
 from bezoar.experiments import RunSpec, network_of
 
 #: Names of a run's folders and files.
-KEYS, PEERS, AGENTS, PLAN, LOG = "keys", "peers", "agents", "plan.json", "log.txt"
+KEYS, AGENTS, PLAN, LOG = "keys", "agents", "plan.json", "log.txt"
 
 #: Throwaway keys are valid for so many days.
 DAYS = 30
@@ -34,7 +36,7 @@ DAYS = 30
 LOOK = 0.2
 
 #: Is told the status of every agent that has one, by name.
-Progress = Callable[[Mapping[str, dict[str, Any]]], Any]
+Progress = Callable[[Mapping[str, Status]], Any]
 
 
 @dataclass(frozen=True)
@@ -119,13 +121,14 @@ def agent_folder(folder: Path, name: str) -> Path:
     return folder / AGENTS / file_name(name)
 
 
-def statuses(folder: Path, names: tuple[str, ...]) -> dict[str, dict[str, Any]]:
+def statuses(folder: Path, names: tuple[str, ...]) -> dict[str, Status]:
     """The status of every agent that has one."""
     found = {}
     for name in names:
         try:
-            found[name] = json.loads((agent_folder(folder, name) / "status.json").read_bytes())
-        except (OSError, ValueError):
+            content = (agent_folder(folder, name) / STATUS).read_bytes()
+            found[name] = read_status(content, name)
+        except (OSError, BezoarError):
             continue
     return found
 
@@ -142,7 +145,7 @@ def _outcome(folder: Path, names: tuple[str, ...]) -> LocalRun:
     for name in names:
         own = agent_folder(folder, name)
         try:
-            results[name] = read_result((own / "result.safetensors").read_bytes(), str(own))
+            results[name] = read_result((own / RESULT).read_bytes(), str(own))
         except (OSError, BezoarError):
             log = own / LOG
             lines = log.read_text(errors="replace").split("\n") if log.exists() else []

@@ -2,10 +2,13 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bezoar._errors import BezoarError
 from bezoar.agents._extra import needed
+
+if TYPE_CHECKING:
+    from bezoar.agents._records import Status
 
 #: What is served: its name in the status, its kind, and what it is.
 SERVED = (
@@ -19,7 +22,7 @@ SERVED = (
 
 
 @contextmanager
-def serve_metrics(where: str | None, status: Callable[[], dict[str, Any]]) -> Iterator[None]:
+def serve_metrics(where: str | None, status: "Callable[[], Status]") -> Iterator[None]:
     """Serve the numbers of a status for Prometheus at ``HOST:PORT``, if asked to."""
     if where is None:
         yield
@@ -45,12 +48,12 @@ def serve_metrics(where: str | None, status: Callable[[], dict[str, Any]]) -> It
 class _Collector:
     """Reads the status when it is asked for."""
 
-    def __init__(self, status: Callable[[], dict[str, Any]]) -> None:
+    def __init__(self, status: "Callable[[], Status]") -> None:
         self._status = status
 
     def collect(self) -> Iterator[Any]:
         core: Any = needed("prometheus_client.core")
-        status = self._status()
+        status: Any = self._status()
         agent = (status["name"],)
         for name, kind, about in SERVED:
             if status[name] is not None:

@@ -1,9 +1,11 @@
 """What an agent writes down, and tells those who may ask.
 
-status.json           where it stands, written at least every few seconds
-metrics.csv           a line for every measurement
-events.jsonl          a line for every miss and jump
-result.safetensors    measurements, status and the final model, at the end
+    status.json           where it stands, written at least every few seconds of training
+    metrics.csv           a line for every measurement
+    events.jsonl          a line for every miss and jump
+    result.safetensors    measurements, status and the final model, at the end
+
+None of them can run code when it is read.
 """
 
 import csv
@@ -13,12 +15,15 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
+from pydantic import TypeAdapter, ValidationError
 from safetensors.torch import save
 from torch import Tensor
+from typing_extensions import TypedDict  # pydantic reads no other before Python 3.12
 
+from bezoar._errors import BezoarError
 from bezoar._files import write_whole
 from bezoar.agents._neighbours import Event, Neighbours
 from bezoar.experiments import versions
@@ -41,6 +46,55 @@ TOLD = 20
 
 MEASURED = ("accuracy", "test_loss")
 _COLUMNS = ("iteration", *MEASURED, "seconds", "bytes_sent", "bytes_received", "misses")
+
+
+class Link(TypedDict):
+    """What a status tells of a neighbour: where it is, and in how many rounds it was heard."""
+
+    address: str
+    heard: int
+    last: int
+    misses: dict[str, int]
+
+
+class Status(TypedDict):
+    """Where an agent stands."""
+
+    name: str
+    spec: str
+    state: Literal["training", "finished"]
+    round: int
+    rounds: int
+    accuracy: float | None
+    test_loss: float | None
+    seconds: float
+    resumed_after: int
+    bytes_sent: int
+    bytes_received: int
+    misses: int
+    jumps: int
+    own_data: bool
+    peers: dict[str, Link]
+    events: list[dict[str, Any]]
+
+
+_STATUS = TypeAdapter(Status)
+
+
+def read_status(content: bytes | str, told: str) -> Status:
+    """The status in some bytes, which may come from anybody.
+
+    Raises:
+        BezoarError: where there is none; ``told`` says where the bytes are from.
+    """
+    try:
+        return _STATUS.validate_json(content)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        place = ".".join(map(str, problem["loc"])) or "it"
+        raise BezoarError(
+            f"status: {told}: expected that of an agent; {place}: {problem['msg']}"
+        ) from None
 
 
 class Records:
@@ -117,7 +171,7 @@ class Records:
         self.write_status()
         write_whole(self._folder / RESULT, self.results())
 
-    def status(self) -> dict[str, Any]:
+    def status(self) -> Status:
         """Where the agent stands."""
         links, setting = self._neighbours, self._setting
         last = self._measured[-1] if self._measured else {}
@@ -129,7 +183,8 @@ class Records:
             "state": "training" if self._history is None else "finished",
             "round": self._round,
             "rounds": setting.spec.iterations,
-            **{name: _finite(last.get(name)) for name in MEASURED},
+            "accuracy": _finite(last.get("accuracy")),
+            "test_loss": _finite(last.get("test_loss")),
             "seconds": round(time.time() - self._began, 3),
             "resumed_after": self._resumed,
             "bytes_sent": 0 if links is None else links.sent,
@@ -165,12 +220,9 @@ class Records:
         if self._history is not None:
             tensors["models"] = self._history.models.contiguous()
             tensors |= {name: each.contiguous() for name, each in self._history.buffers.items()}
-        spec = self._setting.spec
         metadata = {
             "format": str(FORMAT),
             "name": self._setting.name,
-            "spec": json.dumps(spec.document()),
-            "texts": json.dumps(spec.texts()),
             "versions": json.dumps(versions()),
             "status": json.dumps(self.status()),
             "agreement": self._spec.hex(),
@@ -178,7 +230,7 @@ class Records:
         return save(tensors, metadata)
 
     def _append_metrics(self, found: Mapping[str, float]) -> None:
-        status, path = self.status(), self._folder / METRICS
+        status, path = dict(self.status()), self._folder / METRICS
         new = not path.exists()
         with path.open("a", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, _COLUMNS)
@@ -211,5 +263,5 @@ def _finite(value: float | None) -> float | None:
     return value if value is not None and isfinite(value) else None
 
 
-def _json(document: Mapping[str, Any]) -> bytes:
+def _json(document: Status) -> bytes:
     return (json.dumps(document, indent=2) + "\n").encode()

@@ -10,14 +10,15 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from pydantic import TypeAdapter
 from safetensors import SafetensorError
 from safetensors.torch import load
 from torch import Tensor
 
 from bezoar._errors import BezoarError
 from bezoar._numbers import count
-from bezoar.agents._records import FORMAT, MEASURED
-from bezoar.experiments import RunSpec, Store, StoredRun, network_of, provenance
+from bezoar.agents._records import FORMAT, MEASURED, Status, read_status
+from bezoar.experiments import RunSpec, Store, StoredRun, agreement, network_of, provenance
 from bezoar.networks import Network
 from bezoar.store import DIGITS, Finished, digest
 from bezoar.training import History
@@ -29,8 +30,6 @@ class Result:
 
     Attributes:
         name: the agent.
-        spec: the spec as a document, and
-        texts: its choices as they are typed.
         versions: what computed it.
         agreement: the hash of what is trained, in hex digits.
         status: where it stood.
@@ -41,11 +40,9 @@ class Result:
     """
 
     name: str
-    spec: dict[str, Any]
-    texts: dict[str, str]
     versions: dict[str, str]
     agreement: str
-    status: dict[str, Any]
+    status: Status
     iterations: NDArray[np.int64]
     measured: dict[str, NDArray[np.float64]]
     model: Tensor | None
@@ -64,7 +61,6 @@ def read_result(content: bytes, told: str) -> Result:
         metadata = json.loads(content[8 : 8 + size])["__metadata__"]
         if metadata["format"] != str(FORMAT):
             raise ValueError(f"format {metadata['format']}, this version reads {FORMAT}")
-        parts = {name: json.loads(metadata[name]) for name in ("spec", "texts", "versions")}
         iterations = tensors.pop("iterations").numpy().astype(np.int64)
         measured = {name: tensors.pop(name).numpy().astype(np.float64) for name in MEASURED}
         if any(values.shape != iterations.shape for values in measured.values()):
@@ -72,9 +68,9 @@ def read_result(content: bytes, told: str) -> Result:
         model = tensors.pop("models")[0] if "models" in tensors else None
         return Result(
             name=metadata["name"],
-            **parts,
+            versions=_VERSIONS.validate_json(metadata["versions"]),
             agreement=metadata["agreement"],
-            status=json.loads(metadata["status"]),
+            status=read_status(metadata["status"], told),
             iterations=iterations,
             measured=measured,
             model=model,
@@ -84,8 +80,13 @@ def read_result(content: bytes, told: str) -> Result:
         raise BezoarError(f"results: {told}: expected those of an agent, found: {error}") from None
 
 
-def together(results: Sequence[Result]) -> tuple[RunSpec, Network, History]:
+_VERSIONS = TypeAdapter(dict[str, str])
+
+
+def together(spec: RunSpec, results: Sequence[Result]) -> tuple[Network, History]:
     """The results of some agents as the history of one run.
+
+    The spec is given by whoever asks: one that came with results could name code to be run.
 
     Its metrics are those that follow from what single agents measure: the mean and the lowest
     accuracy of the regular agents. Where an agent skipped an iteration, or told nothing, its
@@ -93,15 +94,11 @@ def together(results: Sequence[Result]) -> tuple[RunSpec, Network, History]:
     """
     if not results:
         raise BezoarError("results: expected those of one agent at least, found none")
-    first = results[0]
-    for other in results[1:]:
-        if other.agreement != first.agreement:
-            raise BezoarError(
-                f"results: {first.name} and {other.name} were not trained together: their specs "
-                "differ"
-            )
-    spec = RunSpec.recall(first.spec, first.texts)
-    network = network_of(RunSpec.read(first.spec))
+    network = network_of(spec)
+    expected = agreement(spec, network).hex()
+    for each in results:
+        if each.agreement != expected:
+            raise BezoarError(f"results: those of {each.name} are of another spec than this one")
     place = {name: agent for agent, name in enumerate(network.names)}
     if unknown := [each.name for each in results if each.name not in place]:
         raise BezoarError(f"results: {unknown[0]!r} is not an agent of the {network.name} network")
@@ -125,16 +122,16 @@ def together(results: Sequence[Result]) -> tuple[RunSpec, Network, History]:
     names = ordered[0].buffers if len(models) == network.agents else {}
     buffers = {name: torch.stack([each.buffers[name] for each in ordered]) for name in names}
     agents = {name: found[told] for name, found in values.items()}
-    return spec, network, History(iterations, metrics, kept, buffers, {}, agents)
+    return network, History(iterations, metrics, kept, buffers, {}, agents)
 
 
-def collect(results: Sequence[Result], store: Store) -> StoredRun:
+def collect(spec: RunSpec, results: Sequence[Result], store: Store) -> StoredRun:
     """Keep the results of some agents in a store, as one run.
 
     Its key follows from the results: the same ones are kept once. It is never the key of a
     simulated run: what happens between real agents does not follow from a spec.
     """
-    spec, network, history = together(results)
+    network, history = together(spec, results)
     everybody = len(history.models) == network.agents
     hashed = hashlib.sha256(f"agents {results[0].agreement}".encode())
     for part in (history.iterations, *history.agents.values(), history.models.numpy()):
@@ -152,7 +149,7 @@ def collect(results: Sequence[Result], store: Store) -> StoredRun:
     return store.save(key, finished, origin, spec.keep_models and everybody)
 
 
-def note(statuses: Mapping[str, Mapping[str, Any]], network: Network) -> str:
+def note(statuses: Mapping[str, Status], network: Network) -> str:
     """What happened between the agents, in sentences."""
     sentences = ["Agents in processes of their own"]
     if any(status["own_data"] for status in statuses.values()):
@@ -179,6 +176,6 @@ def note(statuses: Mapping[str, Mapping[str, Any]], network: Network) -> str:
     return "; ".join(sentences) + "."
 
 
-def _short(status: Mapping[str, Any]) -> dict[str, Any]:
+def _short(status: Status) -> dict[str, Any]:
     """A status without its events, which an agent keeps in a file."""
     return {name: value for name, value in status.items() if name not in ("events", "spec")}

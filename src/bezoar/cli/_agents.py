@@ -1,9 +1,7 @@
 """``bezoar agents …``."""
 
-import json as json_format
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import typer
 
@@ -13,6 +11,7 @@ from bezoar.agents import (
     Peer,
     Result,
     Setting,
+    Status,
     agent_folder,
     ask,
     collect,
@@ -21,6 +20,7 @@ from bezoar.agents import (
     read_key,
     read_peers,
     read_result,
+    read_status,
     run_agent,
     run_local,
     together,
@@ -58,7 +58,7 @@ def run_here(
     try:
         with training_progress(f"{network.agents} agents · {spec.network}") as progress:
 
-            def show(statuses: Mapping[str, Mapping[str, Any]]) -> None:
+            def show(statuses: Mapping[str, Status]) -> None:
                 if statuses:
                     done = min(each["round"] for each in statuses.values())
                     known = [each["accuracy"] for each in statuses.values()]
@@ -79,7 +79,7 @@ def run_here(
         problem = f"agent {name} did not finish; its last words in {log}: {told}"
         errors.print(f"bezoar: {problem}", markup=False, soft_wrap=True)
     if run.results:
-        _show_results(list(run.results.values()), store, json)
+        _show_results(spec, list(run.results.values()), store, json)
     if run.failed:
         raise typer.Exit(1)
 
@@ -157,7 +157,7 @@ def show_status(
 ) -> None:
     """Show where agents stand."""
     found = _documents(folders, own_key, peers, at, "status", "status.json", STATUS_BYTES)
-    statuses = [_read_status(content, told) for told, content in found.items()]
+    statuses = [read_status(content, told) for told, content in found.items()]
     if json:
         print_json({"agents": statuses})
     else:
@@ -165,6 +165,7 @@ def show_status(
 
 
 def collect_results(
+    spec: Path,
     folders: Sequence[Path],
     own_key: Path | None,
     peers: Path | None,
@@ -177,13 +178,13 @@ def collect_results(
         *(folders, own_key, peers, at, "results", "result.safetensors", RESULT_BYTES)
     )
     results = [read_result(content, told) for told, content in found.items()]
-    _show_results(results, store, json)
+    _show_results(_read_spec(spec), results, store, json)
 
 
-def _show_results(results: Sequence[Result], store: Path | None, json: bool) -> None:
-    spec, network, history = together(results)
+def _show_results(spec: RunSpec, results: Sequence[Result], store: Path | None, json: bool) -> None:
+    network, history = together(spec, results)
     statuses = {each.name: each.status for each in results}
-    kept = None if store is None else collect(results, Store(store))
+    kept = None if store is None else collect(spec, results, Store(store))
     if json:
         print_json(
             {
@@ -205,7 +206,7 @@ def _show_results(results: Sequence[Result], store: Path | None, json: bool) -> 
         print_path("Run", kept.path)
 
 
-def _print_statuses(statuses: Sequence[Mapping[str, Any]]) -> None:
+def _print_statuses(statuses: Sequence[Status]) -> None:
     rows = [
         (
             each["name"],
@@ -267,14 +268,6 @@ def _documents(
             f"agents: there is no {what}; give folders in which agents write, or --peers or --at"
         )
     return found
-
-
-def _read_status(content: bytes, told: str) -> dict[str, Any]:
-    try:
-        status: dict[str, Any] = json_format.loads(content)
-    except ValueError as error:
-        raise BezoarError(f"status: {told}: expected JSON, found: {error}") from None
-    return status
 
 
 def _read_spec(path: Path) -> RunSpec:

@@ -135,6 +135,7 @@ def status(
 
 @agents_app.command()
 def collect(
+    spec: Spec,
     folders: Folders = None,
     own_key: OwnKey = None,
     peers: Peers = None,
@@ -145,4 +146,4 @@ def collect(
     """Bring the results of agents together as a run in a store, for 'bezoar report'."""
     from bezoar.cli import _agents
 
-    _agents.collect_results(folders or [], own_key, peers, at, store, json)
+    _agents.collect_results(spec, folders or [], own_key, peers, at, store, json)
