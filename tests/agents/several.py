@@ -14,7 +14,7 @@ def settings_of(spec, folder, **options):
     keys = {name: make_key(name) for name in names}
     ports = dict(zip(names, free_ports(len(names)), strict=True))
     peers = {n: Peer(n, keys[n].certificate, f"127.0.0.1:{ports[n]}") for n in names}
-    common = {"patience": 20.0, "wait": 20.0, "workers": 1, **options}
+    common = {"patience": 120.0, "wait": 120.0, "workers": 1, **options}
     return {
         n: Setting(spec, n, keys[n], peers, peers[n].address, folder / n, **common) for n in names
     }

@@ -29,7 +29,7 @@ def models_of(histories, spec):
 
 
 def spec_of(**fields):
-    return RunSpec.read({"network": RING, "iterations": 3, "every": 3, "metrics": (), **fields})
+    return RunSpec.read({"network": RING, "iterations": 2, "every": 2, "metrics": (), **fields})
 
 
 def simulate(spec):
@@ -68,7 +68,7 @@ def test_every_variant_has_the_bits_of_a_sparse_network(tmp_path, simulated_spar
 
 def test_a_network_that_is_sparse_by_itself(tmp_path):
     network = {"name": "ring", "agents": 49, "poisoned": 2}
-    spec = spec_of(network=network, aggregator="ios", iterations=2, agent_metrics=True)
+    spec = spec_of(network=network, aggregator="ios", agent_metrics=True)
     histories = train(spec, tmp_path)
     simulated = simulate(spec)
     assert torch.equal(models_of(histories, spec), simulated.models)

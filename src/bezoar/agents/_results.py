@@ -111,6 +111,8 @@ def together(spec: RunSpec, results: Sequence[Result]) -> tuple[Network, History
     regular = values["accuracy"][:, list(network.regular)]
     there = ~np.isnan(regular)
     told = there.any(1)
+    if not told.any():
+        raise BezoarError("results: no regular agent has measured anything yet")
     iterations, regular, there = iterations[told], regular[told], there[told]
     metrics = {
         "accuracy_mean": np.where(there, regular, 0).sum(1) / there.sum(1),
