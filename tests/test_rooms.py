@@ -21,6 +21,9 @@ ARROWS = {
     "training": (*("aggregators", "attacks", "data", "exchange", "models", "networks", "theory"),),
     "store": ("networks",),
     "experiments": ("data", "models", "networks", "store", "training"),
+    "agents": (
+        *("aggregators", "data", "exchange", "experiments", "networks", "store", "training"),
+    ),
     "report": ("aggregators", "data", "experiments", "networks", "store", "theory", "training"),
     "paper": (
         *("aggregators", "attacks", "data", "experiments", "networks", "report", "store"),
@@ -31,7 +34,7 @@ ARROWS = {
         "training",
     ),
     "cli": (
-        *("advice", "aggregators", "attacks", "data", "experiments", "networks", "paper"),
+        *("advice", "agents", "aggregators", "attacks", "data", "experiments", "networks", "paper"),
         *("report", "store", "theory", "training"),
     ),
 }

@@ -56,15 +56,14 @@ class Gaussian(Attack):
     lies: ClassVar[bool] = True
 
     def on_messages(self, seen: SeenMessages) -> Tensor:
-        honest = seen.own_messages()
-        noise = np.stack(
-            [
-                generator(seed, Purpose.MESSAGES, iteration=seen.iteration).standard_normal(
-                    honest.shape[1:], dtype=np.float32
+        honest, senders = seen.own_messages(), seen.senders.cpu().numpy()
+        noise = np.empty(honest.shape, dtype=np.float32)
+        for of_run, seed in zip(noise, seen.seeds, strict=True):
+            for sender in np.unique(senders):
+                rng = generator(seed, Purpose.MESSAGES, int(sender), seen.iteration)
+                of_run[senders == sender] = rng.standard_normal(
+                    ((senders == sender).sum(), honest.shape[-1]), dtype=np.float32
                 )
-                for seed in seen.seeds
-            ]
-        )
         return honest + self.deviation * torch.from_numpy(noise).to(honest)
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from bezoar.cli._agents_app import agents_app
 from bezoar.cli._options import (
     FILES,
     STORE,
@@ -348,6 +349,7 @@ def doctor(json: Json = False) -> None:
 
 
 app.add_typer(runs_app, name="runs")
+app.add_typer(agents_app, name="agents")
 
 
 @app.callback(invoke_without_command=True)

@@ -1,6 +1,7 @@
 """Who holds which samples: partitions of a training set over all agents, poisoned ones too."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -49,6 +50,12 @@ class Partition:
     def samples(self, agent: int) -> Ints:
         """The samples of one agent."""
         return self.order[self.offsets[agent] : self.offsets[agent + 1]]
+
+    def only(self, agents: Sequence[int]) -> "Partition":
+        """The samples of some agents alone, in the order given."""
+        held = [self.samples(agent) for agent in agents]
+        ends = np.cumsum([0, *map(len, held)])
+        return Partition(np.concatenate(held), ends.astype(np.int64))
 
     def holdings(self, labels: Ints, classes: int) -> Ints:
         """``[W, classes]`` how many samples of each class each agent holds."""

@@ -5,7 +5,7 @@ and which of these ways costs least. What a rule is belongs to :mod:`bezoar.aggr
 """
 
 from bezoar.exchange._exchange import Exchange, exchange_once, is_dense
-from bezoar.exchange._links import listening_matrix
+from bezoar.exchange._links import Links, listening_matrix
 from bezoar.exchange._one_agent import aggregate_at
 from bezoar.exchange._sent import FalseMessages, Sent
 from bezoar.exchange._tuning import Map, Tuning
@@ -13,6 +13,7 @@ from bezoar.exchange._tuning import Map, Tuning
 __all__ = [
     "Exchange",
     "FalseMessages",
+    "Links",
     "Map",
     "Sent",
     "Tuning",

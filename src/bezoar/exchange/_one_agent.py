@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from bezoar._errors import BezoarError
-from bezoar.aggregators import Aggregator
+from bezoar.aggregators import Aggregator, OutputLayer
 from bezoar.exchange._exchange import one_by_one
 from bezoar.exchange._neighbourhoods import Neighbourhoods
 from bezoar.exchange._sent import Sent, as_vectors
@@ -24,8 +24,13 @@ def aggregate_at(
     remembered: Mapping[str, ArrayLike | Tensor],
     iteration: int = 0,
     progress: float = 0.0,
+    layer: OutputLayer | None = None,
 ) -> Tensor:
-    """Do what :meth:`bezoar.aggregators.Aggregator.at` says, by the code for sparse networks."""
+    """Do what :meth:`bezoar.aggregators.Aggregator.at` says, by the code for sparse networks.
+
+    ``layer`` says where the output layer lies in a message, if the model knows it; without it, the
+    rule's own ``head`` does.
+    """
     inputs = as_vectors("inputs", inputs)
     if inputs.ndim != 2 or len(inputs) == 0:
         raise BezoarError(f"inputs: expected shape [m, D], found {list(inputs.shape)}")
@@ -48,7 +53,7 @@ def aggregate_at(
     sent = Sent(table.unsqueeze(0), None, known, iteration, progress)
     models = torch.empty_like(sent.messages)
     with torch.inference_mode():
-        one_by_one([0], rule, count, [here], None, DEFAULT)(sent, models, None, map)
+        one_by_one([0], rule, count, [here], layer, DEFAULT)(sent, models, None, map)
     return models[0, int(rank[0])].clone()
 
 

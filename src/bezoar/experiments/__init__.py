@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from bezoar.experiments._choice import Choice, option_text, read_choice
 from bezoar.experiments._grid import expand, read_sweep
-from bezoar.experiments._identity import versions
+from bezoar.experiments._identity import agreement, versions
 from bezoar.experiments._plan import Failure, Plan, make_plan
 from bezoar.experiments._provenance import machine, provenance
 from bezoar.experiments._running import Progress, first_accuracies, part_of, run, run_all
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from bezoar.experiments._prepare import (
         Prepared,
         Report,
+        one_agent,
         prepare,
         train,
     )
@@ -76,6 +77,7 @@ __all__ = [
     "Swept",
     "UnknownFormatError",
     "Watch",
+    "agreement",
     "check_export",
     "dataset_of",
     "expand",
@@ -88,6 +90,7 @@ __all__ = [
     "matches",
     "network_of",
     "network_of_run",
+    "one_agent",
     "option_text",
     "part_of",
     "partition_of",

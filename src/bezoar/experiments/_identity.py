@@ -10,7 +10,7 @@ import bezoar
 from bezoar import _parts
 from bezoar._errors import BezoarError
 from bezoar.experiments._choice import Choice
-from bezoar.experiments._spec import FORMAT, RunSpec
+from bezoar.experiments._spec import FORMAL, FORMAT, RunSpec
 from bezoar.store import DIGITS, digest
 
 if TYPE_CHECKING:
@@ -49,6 +49,22 @@ def identity(spec: RunSpec, network: "Network", dataset: "Dataset") -> str:
         document["metrics"] = list(METRICS)
     told = {"format": FORMAT, "spec": document, "versions": versions()}
     return digest(json.dumps(told, sort_keys=True, separators=(",", ":")).encode())[:DIGITS]
+
+
+def agreement(spec: RunSpec, network: "Network") -> bytes:
+    """What agents must have in common that train together: a hash of 32 bytes.
+
+    It covers the spec, and the network with its agents' names. It does not cover what each agent
+    has of its own: its data, its device, the versions of what computes, what it measures.
+    """
+    document = spec.document()
+    document |= {field: _choice_identity(getattr(spec, field)) for field in _parts.KINDS}
+    own = ("dataset", "samples", "partition", "device", "poisoned", "placement", "every", *FORMAL)
+    for field in own:
+        del document[field]
+    document["network"] = [network.fingerprint, *network.names]  # which covers who is poisoned
+    told = {"format": FORMAT, "spec": document}
+    return bytes.fromhex(digest(json.dumps(told, sort_keys=True, separators=(",", ":")).encode()))
 
 
 @cache

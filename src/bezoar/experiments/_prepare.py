@@ -20,6 +20,7 @@ from bezoar.training import (
     Checkpoint,
     Cost,
     Engine,
+    Exchanges,
     History,
     NetworkTask,
     Run,
@@ -226,7 +227,7 @@ def train(
     """
     spec = runs[0].spec
     engine = Engine(
-        _task(runs, workers, trained),
+        _task(runs, workers, trained, runs[0].partition()),
         iterations=spec.iterations,
         every=spec.every,
         metrics=runs[0].metrics,
@@ -237,11 +238,47 @@ def train(
     return engine.train(progress, start=start, keep=keep)
 
 
-def _task(runs: Sequence[Prepared], workers: Workers, trained: Tensors | None) -> Task:
+def one_agent(
+    run: Prepared,
+    agent: int,
+    workers: Workers,
+    partition: data.Partition,
+    exchanges: Callable[[Task], Exchanges],
+) -> Engine:
+    """What trains one agent of a run where the others are elsewhere.
+
+    Its accuracy and test loss are measured; what takes other agents' models is not.
+
+    Args:
+        run: what is run.
+        agent: the number of the agent.
+        workers: the threads that share the work.
+        partition: which agent holds which samples; all but this one may hold none.
+        exchanges: how it exchanges messages with the others, made from what it learns.
+    """
+    task = _task([run], workers, None, partition, (agent,))
+    return Engine(
+        task,
+        iterations=run.spec.iterations,
+        every=run.spec.every,
+        local_steps=run.spec.local_steps,
+        agent_metrics=True,
+        exchanges=exchanges(task),
+    )
+
+
+def _task(
+    runs: Sequence[Prepared],
+    workers: Workers,
+    trained: Tensors | None,
+    partition: data.Partition,
+    members: Sequence[int] | None = None,
+) -> Task:
     """What the runs learn."""
     first, spec = runs[0], runs[0].spec
-    described = (first.dataset, first.partition(), [each.run for each in runs], workers)
+    described = (first.dataset, partition, [each.run for each in runs], workers)
     common: dict[str, Any] = {name: getattr(spec, name) for name in ("order", "dtype", "device")}
+    common["members"] = members
     starts = first.starts(sorted({each.spec.seed for each in runs}), trained)
     if isinstance(first.model, Softmax):
         vectors = {

@@ -55,6 +55,7 @@ def data_notes(runs: Iterable[StoredRun]) -> list[str]:
         spec, told = spec_of(run), run.provenance
         notes.append(data_note(spec.dataset, told.get("data_note", "")))
         notes.append(network_note(spec.network, told.get("network_note", "")))
+        notes.append(told.get("agents_note", ""))
     return list(dict.fromkeys(filter(None, notes)))
 
 
@@ -87,7 +88,7 @@ def run_page(run: StoredRun) -> Page:
     fields = ((field, field_text(spec, field)) for field in RunSpec.model_fields)
     values = ((name, number(value)) for name, value in last_values(run).items())
     origin = flat(run.provenance)
-    for note in ("data_note", "network_note"):
+    for note in ("data_note", "network_note", "agents_note"):
         origin.pop(note, None)  # the caption has it
     known = run.agents or run.listening
     tables = (

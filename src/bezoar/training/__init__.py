@@ -10,9 +10,10 @@ from typing import Any
 from bezoar import _options
 from bezoar.training._checkpoint import Checkpoint, CheckpointError
 from bezoar.training._engine import Engine, History, check_length, check_listening
+from bezoar.training._exchanges import Exchanges, OneExchange
 from bezoar.training._flat_model import average_model
 from bezoar.training._machine_speed import operations, product_speed
-from bezoar.training._metrics import METRICS, Metric
+from bezoar.training._metrics import METRICS, OF_AGENTS, Metric
 from bezoar.training._network_task import NetworkTask
 from bezoar.training._optimizers import (
     OPTIMIZERS,
@@ -39,6 +40,7 @@ from bezoar.training._workers import Workers, available_cores
 __all__ = [
     "DTYPES",
     "METRICS",
+    "OF_AGENTS",
     "OPTIMIZERS",
     "SCHEDULES",
     "Checkpoint",
@@ -47,6 +49,7 @@ __all__ = [
     "Cost",
     "DatasetTask",
     "Engine",
+    "Exchanges",
     "HeavyBall",
     "History",
     "Horizon",
@@ -56,6 +59,7 @@ __all__ = [
     "Nesterov",
     "NetworkTask",
     "OneCycle",
+    "OneExchange",
     "Optimizer",
     "PlainStep",
     "QuadraticTask",

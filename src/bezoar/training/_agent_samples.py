@@ -88,11 +88,12 @@ def poisoned_labels(task: DatasetTask) -> Iterator[tuple[int, int, Ints, Bools]]
     """
     dataset = task.dataset
     for number, run in enumerate(task.runs):
-        for agent in run.network.poisoned:
-            places = task.partition.samples(agent)
-            own = OwnData(dataset.train, dataset.train_labels, places, dataset.classes)
-            rng = generator(run.seed, Purpose.ATTACK, agent)
-            yield number, agent, *run.attack.on_labels(own, rng)
+        for agent, member in enumerate(task.members):
+            if run.network.poisoned_mask[member]:
+                places = task.partition.samples(agent)
+                own = OwnData(dataset.train, dataset.train_labels, places, dataset.classes)
+                rng = generator(run.seed, Purpose.ATTACK, member)
+                yield number, agent, *run.attack.on_labels(own, rng)
 
 
 def as_inputs(samples: NDArray[np.generic], dtype: torch.dtype, device: torch.device) -> Tensor:

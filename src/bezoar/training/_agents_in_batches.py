@@ -20,15 +20,15 @@ class AgentsInBatches:
     """Gradients of softmax regression computed for batches of agents at once.
 
     The samples stay where they are in the training set; a batch gathers those of its agents,
-    padded to the largest number that any agent holds.
+    padded to the largest number that any agent of the network holds, so that an agent is computed
+    in the same way in any company.
     """
 
     def __init__(self, task: DatasetTask, model: SoftmaxRegression) -> None:
         dataset, partition, device = task.dataset, task.partition, task.device
         self._model, self._runs, self._agents = model, len(task.runs), task.agents
         self._device, self._workers = device, task.workers
-        most = int(partition.sizes.max())
-        place = np.arange(most)
+        place = np.arange(task.largest_part)
         held = place < partition.sizes[:, None]
         source = np.minimum(partition.offsets[:-1, None] + place, len(partition.order) - 1)
         index = partition.order[source]

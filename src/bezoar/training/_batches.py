@@ -1,5 +1,6 @@
 """Which samples an agent takes for each stochastic gradient."""
 
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -25,11 +26,20 @@ class Batches:
         batch: how many samples are in a batch.
         order: ``"random"`` shuffles the samples for every pass, by the run's seed, the agent and
             the number of the pass; ``"consecutive"`` takes them as they are held.
+        members: ``[W]`` the numbers of the agents, from which random orders follow; by default
+            their places.
     """
 
-    def __init__(self, sizes: Ints, batch: int, order: Order = "random") -> None:
+    def __init__(
+        self,
+        sizes: Ints,
+        batch: int,
+        order: Order = "random",
+        members: Sequence[int] | None = None,
+    ) -> None:
         self.batch, self.order = whole("batch", batch, 1), order
         self._sizes = sizes.tolist()
+        self._members = range(len(self._sizes)) if members is None else members
         self._pass = choose(
             "order", order, {"random": self._shuffled, "consecutive": self._as_held}
         )
@@ -48,7 +58,8 @@ class Batches:
         known = self._last.get((seed, agent))
         if known is not None and known[0] == number:
             return known[1]
-        order = generator(seed, Purpose.BATCHES, agent, number).permutation(self._sizes[agent])
+        rng = generator(seed, Purpose.BATCHES, self._members[agent], number)
+        order = rng.permutation(self._sizes[agent])
         self._last[seed, agent] = number, order
         return order
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -13,17 +12,14 @@ from torch import Tensor
 
 from bezoar._errors import BezoarError
 from bezoar._options import choose
-from bezoar.exchange import Exchange, Sent, Tuning, listening_matrix
-from bezoar.networks import Network
+from bezoar.exchange import Sent, Tuning, listening_matrix
 from bezoar.training._checkpoint import Checkpoint, Measured, subject_of
+from bezoar.training._exchanges import Exchanges, InMemory
 from bezoar.training._local_updates import LocalUpdates
 from bezoar.training._messages import false_messages
 from bezoar.training._metrics import METRICS, OF_AGENTS, Meter
 from bezoar.training._run import State
 from bezoar.training._task import Task
-
-#: Exchanges kept for networks that return.
-KEPT = 16
 
 #: Is told of an exchange: the iteration, what was sent, what became of it.
 Observer = Callable[[int, Tensor, Tensor], Any]
@@ -89,6 +85,8 @@ class Engine:
         agent_metrics: whether to take accuracy and test loss of every single agent, too.
         listening: the iterations after which it is kept who listened to whom.
         tuning: how exchanges are computed.
+        exchanges: how messages become models in each iteration; by default in memory, all agents
+            at once.
     """
 
     def __init__(
@@ -102,6 +100,7 @@ class Engine:
         agent_metrics: bool = False,
         listening: Sequence[int] = (),
         tuning: Tuning | None = None,
+        exchanges: Exchanges | None = None,
     ) -> None:
         check_length(iterations, every, metrics, local_steps)
         self.task, self.runs = task, task.runs
@@ -109,9 +108,7 @@ class Engine:
         self.meter = Meter(task, metrics, agent_metrics)
         self.local_updates = LocalUpdates(task, iterations)
         self.listening = check_listening(listening, iterations)
-        self._remember = any(run.aggregator.remembers() for run in task.runs)
-        self._exchange_on = lru_cache(KEPT)(partial(_exchange, task, tuning or Tuning()))
-        self._exchange_at(1)
+        self._exchanges = exchanges or InMemory(task, tuning or Tuning())
         self._free: list[Tensor] = []  # memory like the models, to be used again
         self._shares: Tensor | None = None  # who was listened to in the last exchange, if measured
 
@@ -120,7 +117,7 @@ class Engine:
         tensors = self.task.start()
         tensors |= self.local_updates.start(tensors["models"])
         if self.listening:
-            length = max(self._exchange_at(k).links.length for k in self.listening)
+            length = max(self._exchanges.at(k).links.length for k in self.listening)
             shape = (len(self.runs), len(self.listening), length)
             zeros = torch.zeros(shape, dtype=torch.float64, device=self.task.device)
             tensors["listening"] = zeros
@@ -136,7 +133,7 @@ class Engine:
         if observe is not None:
             observe(k, messages, models)
         self._free.append(messages)
-        return State(k, {**state.tensors, "models": models})
+        return State(self._exchanges.reached(k), {**state.tensors, "models": models})
 
     def local_steps(self, state: State, k: int) -> Tensor:
         """Every agent's model after its local updates, each along a gradient on its own data."""
@@ -153,7 +150,9 @@ class Engine:
     def send(self, state: State, messages: Tensor, k: int) -> Sent:
         """What is sent: every agent's message, but for what poisoned agents make of theirs."""
         before = state.models.flatten(2)
-        false = false_messages(self.runs, messages.flatten(2), before, k)
+        here, everyone = self.task.members, self.runs[0].network.agents
+        members = here if len(here) < everyone else None
+        false = false_messages(self.runs, messages.flatten(2), before, k, members)
         # In Algorithm 1 an agent's last output is its model before the local update.
         remembered = {"previous_output": before, "model_before_step": before}
         return Sent(messages.flatten(2), false, remembered, k, k / self.iterations)
@@ -161,8 +160,8 @@ class Engine:
     def exchange(self, state: State, sent: Sent, k: int) -> Tensor:
         """Every agent's next model: its rule, applied to what it received."""
         models = state.models
-        out = self._memory(state) if self._remember else models
-        exchange, kept = self._exchange_at(k), k in self.listening
+        out = self._memory(state) if self._exchanges.remember else models
+        exchange, kept = self._exchanges.at(k), k in self.listening
         tell = kept or ("shares" in self.meter.needs and self._is_measured(k))
         _, weights = exchange(sent, tell, out.view(*out.shape[:2], -1))
         self._shares = None if weights is None else exchange.links.poison_shares(weights)
@@ -229,10 +228,6 @@ class Engine:
         ]
         return State(start.state.iteration, state.tensors), measured
 
-    def _exchange_at(self, k: int) -> Exchange:
-        """The exchange of one iteration, known by the value of its networks, which may change."""
-        return self._exchange_on(tuple(run.network.at(k) for run in self.runs))
-
     def _memory(self, state: State) -> Tensor:
         """Memory like the models that nobody needs any more."""
         return self._free.pop() if self._free else torch.empty_like(state.models)
@@ -263,12 +258,6 @@ class Engine:
             )
             for run, each in enumerate(self.runs)
         ]
-
-
-def _exchange(task: Task, tuning: Tuning, networks: tuple[Network, ...]) -> Exchange:
-    rules = [run.aggregator for run in task.runs]
-    layer, device, share = task.output_layer, task.device, task.workers.map
-    return Exchange(rules, networks, layer=layer, device=device, map=share, tuning=tuning)
 
 
 def check_listening(found: Sequence[int], iterations: int) -> tuple[int, ...]:

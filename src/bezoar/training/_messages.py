@@ -14,21 +14,37 @@ from bezoar.training._run import Run
 
 
 def false_messages(
-    runs: Sequence[Run], messages: Tensor, models: Tensor, iteration: int
+    runs: Sequence[Run],
+    messages: Tensor,
+    models: Tensor,
+    iteration: int,
+    members: Sequence[int] | None = None,
 ) -> FalseMessages | None:
     """The messages of all attacks that lie; ``None`` if none does.
 
-    The protocol asks every agent to send ``messages [runs, W, D]``; ``models [runs, W, D]`` are
-    those before the local update. Iterations are counted from 1.
+    Args:
+        runs: the runs.
+        messages: ``[runs, W, D]`` what the protocol asks every agent to send.
+        models: ``[runs, W, D]`` every agent's model before the local update.
+        iteration: which iteration it is, counted from 1.
+        members: the one agent that is here, if the others are elsewhere: tensors are
+            ``[runs, 1, D]``, and an attack knows what this agent holds.
     """
     groups: dict[tuple[Attack, Network], list[int]] = {}
     for number, run in enumerate(runs):
-        if run.attack.lies and run.network.poisoned:
+        here = run.network.poisoned if members is None else set(members) & {*run.network.poisoned}
+        if run.attack.lies and here:
             groups.setdefault((run.attack, run.network.at(iteration)), []).append(number)
     return FalseMessages.together(
         [
             _of_group(
-                *who, some, [runs[number].seed for number in some], messages, models, iteration
+                *who,
+                some,
+                [runs[number].seed for number in some],
+                messages,
+                models,
+                iteration,
+                members,
             )
             for who, some in groups.items()
         ]
@@ -43,21 +59,26 @@ def _of_group(
     messages: Tensor,
     models: Tensor,
     iteration: int,
+    members: Sequence[int] | None,
 ) -> FalseMessages:
     """The false messages of runs with one attack on one network."""
-    links = [(agent, to) for agent in network.poisoned for to in network.neighbours(agent)]
+    poisoned = network.poisoned if members is None else members
+    links = [(agent, to) for agent in poisoned for to in network.neighbours(agent)]
     senders, receivers = np.array(links, dtype=np.int64).T
     broadcast = bool(getattr(attack, "broadcast", False))
-    by_sender = np.array(network.poisoned, dtype=np.int64)
+    by_sender = np.array(poisoned, dtype=np.int64)
     sent_by = by_sender if broadcast else senders
+    held, before = messages[runs], models[runs]
+    if members is not None:  # a view in which every agent's row is that of the one that is here
+        held, before = (part.expand(-1, network.agents, -1) for part in (held, before))
     seen = SeenMessages(
         iteration=iteration,
         network=network,
-        knows=attack.knows,
+        knows=attack.knows if members is None else "own",
         senders=torch.tensor(sent_by, device=messages.device),
         receivers=None if broadcast else torch.tensor(receivers, device=messages.device),
-        messages=messages[runs],
-        models=models[runs],
+        messages=held,
+        models=before,
         seeds=seeds,
     )
     values = attack.on_messages(seen)

@@ -307,7 +307,7 @@ class Meter:
                 f"set; allowed: {', '.join(allowed)}"
             )
         self._task = task
-        masks = [run.network.poisoned_mask.tolist() for run in task.runs]
+        masks = [run.network.poisoned_mask[list(task.members)].tolist() for run in task.runs]
         self._regular = ~torch.tensor(masks, device=task.device)
 
     def measure(self, state: State, shares: Tensor | None) -> dict[str, Tensor]:

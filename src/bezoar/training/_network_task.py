@@ -47,7 +47,7 @@ class NetworkTask(DatasetTask):
     at a time and in training mode, without augmentation.
 
     Args:
-        dataset, partition, runs, workers, dtype, device: as for :class:`DatasetTask`.
+        dataset, partition, runs, workers, dtype, device, members: as for :class:`DatasetTask`.
         model: makes the module, which turns inputs ``[n, …]`` into scores ``[n, classes]``.
         batch: samples in a batch.
         order: how agents go through their samples: ``"random"`` or ``"consecutive"``.
@@ -83,11 +83,12 @@ class NetworkTask(DatasetTask):
         threads: int | None = None,
         dtype: str = "float32",
         device: str = "cpu",
+        members: Sequence[int] | None = None,
     ) -> None:
-        super().__init__(dataset, partition, runs, workers, dtype, device)
+        super().__init__(dataset, partition, runs, workers, dtype, device, members)
         self.augment, self.accumulate, self.threads = augment, accumulate, threads
         self.gradient_samples, self.autocast = gradient_samples, autocast
-        self.batches = Batches(partition.sizes, batch, order)
+        self.batches = Batches(self.partition.sizes, batch, order, self.members)
         self._check_options()
         self._samples = AgentSamples(self)
         seeds = dict.fromkeys(run.seed for run in self.runs)
@@ -228,7 +229,8 @@ class NetworkTask(DatasetTask):
     def _draw(self, seed: int, agent: int, update: int) -> tuple[Ints, Tensor]:
         """The batch of an agent in runs of one seed: which of its samples, and these."""
         places = self.batches.places(seed, agent, update)
-        rng = generator(seed, Purpose.AUGMENTATION, agent, update) if self.augment else None
+        who = self.members[agent]
+        rng = generator(seed, Purpose.AUGMENTATION, who, update) if self.augment else None
         return places, self._samples.inputs(agent, places, rng)
 
     def _add_gradient(
@@ -291,7 +293,7 @@ class NetworkTask(DatasetTask):
         """The samples that an agent's gradient is measured on, in parts, and each part's share."""
         places = np.arange(self.partition.sizes[agent])
         if self.gradient_samples is not None:
-            rng = generator(seed, Purpose.GRADIENT_SAMPLES, agent)
+            rng = generator(seed, Purpose.GRADIENT_SAMPLES, self.members[agent])
             places = np.sort(rng.permutation(places)[: self.gradient_samples])
         together = self.batches.batch // self.accumulate
         for part in np.array_split(places, -(-len(places) // together)):

@@ -37,7 +37,7 @@ class SoftmaxTask(DatasetTask):
     are ``[runs, agents, classes, width]``, see :class:`~bezoar.models.SoftmaxRegression`.
 
     Args:
-        dataset, partition, runs, workers, dtype, device: as for :class:`DatasetTask`.
+        dataset, partition, runs, workers, dtype, device, members: as for :class:`DatasetTask`.
         batches: whether to take agents in batches, which is faster where they hold few samples;
             by default where they do.
         batch: how many of its samples an agent takes for a gradient; by default all.
@@ -60,12 +60,13 @@ class SoftmaxTask(DatasetTask):
         batch: int | None = None,
         order: Order = "random",
         start: Mapping[int, Tensor] | None = None,
+        members: Sequence[int] | None = None,
     ) -> None:
-        super().__init__(dataset, partition, runs, workers, dtype, device)
+        super().__init__(dataset, partition, runs, workers, dtype, device, members)
         self.model = SoftmaxRegression(dataset.classes, dataset.features)
         self.output_layer = OutputLayer(dataset.classes, dataset.features, self.model.width)
         if batches is None:
-            batches = batch is None and int(partition.sizes.max()) < FEW_SAMPLES
+            batches = batch is None and self.largest_part < FEW_SAMPLES
         if batches and batch is not None:
             raise BezoarError(f"batches: agents cannot be taken in batches with batch {batch}")
         self._way = (AgentsInBatches if batches else AgentByAgent)(self, self.model)
@@ -73,7 +74,7 @@ class SoftmaxTask(DatasetTask):
         self._told = ""
         if batch is not None:
             assert isinstance(self._way, AgentByAgent)
-            drawn = Batches(partition.sizes, batch, order)
+            drawn = Batches(self.partition.sizes, batch, order, self.members)
             self._sampled = _InBatches(self, self._way, drawn)
             self._told = f"batches of {batch} in {order} order, "
         self._starts = {

@@ -54,6 +54,9 @@ class Task(ABC):
         workers: the threads that share the work.
         dtype: ``"float32"`` or ``"float64"``.
         device: a torch device.
+        members: the numbers of the agents that are trained here, in the order of every tensor's
+            second dimension; by default all. Their numbers, not their places, decide random
+            choices, so that an agent does the same wherever it is trained.
     """
 
     #: Whether there is something to test models on.
@@ -66,11 +69,17 @@ class Task(ABC):
     output_layer: OutputLayer | None = None
 
     def __init__(
-        self, runs: Sequence[Run], workers: Workers, dtype: str = "float32", device: str = "cpu"
+        self,
+        runs: Sequence[Run],
+        workers: Workers,
+        dtype: str = "float32",
+        device: str = "cpu",
+        members: Sequence[int] | None = None,
     ) -> None:
         check_runs(runs)
         self.runs = tuple(runs)
-        self.agents = runs[0].network.agents
+        self.members = check_members(members, runs[0].network.agents)
+        self.agents = len(self.members)
         self.workers = workers
         self.dtype = choose("dtype", dtype, DTYPES)
         self.device = check_device(device)
@@ -159,13 +168,27 @@ def check_runs(runs: Sequence[Run]) -> None:
             raise BezoarError("weight_decay: expected a finite number, found inf")
 
 
+def check_members(members: Sequence[int] | None, agents: int) -> tuple[int, ...]:
+    """The agents that are trained, each once; by default all."""
+    found = tuple(range(agents) if members is None else members)
+    if not found or len(set(found)) < len(found) or not set(found) <= set(range(agents)):
+        raise BezoarError(
+            f"members: expected different agents of 0 … {agents - 1}, found {list(found)}"
+        )
+    return found
+
+
 class DatasetTask(Task):
     """A task on a dataset whose training samples are divided among the agents.
 
     Args:
         dataset: the samples.
-        partition: who holds which of the training samples.
-        runs, workers, dtype, device: as for :class:`Task`.
+        partition: which agent of the network holds which of the training samples.
+        runs, workers, dtype, device, members: as for :class:`Task`.
+
+    Attributes:
+        partition: which of the members holds which of the samples.
+        largest_part: how many samples an agent of the network holds at the most.
     """
 
     tests = True
@@ -178,20 +201,24 @@ class DatasetTask(Task):
         workers: Workers,
         dtype: str,
         device: str,
+        members: Sequence[int] | None,
     ) -> None:
-        super().__init__(runs, workers, dtype, device)
-        if partition.agents != self.agents:
+        super().__init__(runs, workers, dtype, device, members)
+        if partition.agents != runs[0].network.agents:
             raise BezoarError(
                 f"partition: made for {partition.agents} agents, but the {runs[0].network.name} "
-                f"network has {self.agents}"
+                f"network has {runs[0].network.agents}"
             )
         for run in runs:
             run.attack.check(dataset.classes)
-        self.dataset, self.partition = dataset, partition
+        self.dataset, self.largest_part = dataset, int(partition.sizes.max())
+        self.partition = partition if members is None else partition.only(self.members)
 
     def data_identity(self) -> str:
         """A checksum of the data and of who holds what."""
         digest = hashlib.sha256(self.dataset.fingerprint.encode())
+        if self.agents < self.runs[0].network.agents:
+            digest.update(f"of agents {self.members}".encode())
         for part in (self.partition.order, self.partition.offsets):
             digest.update(np.ascontiguousarray(part).data)
         return digest.hexdigest()

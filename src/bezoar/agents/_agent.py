@@ -1,0 +1,232 @@
+"""One agent: its training, and what it writes down."""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from bezoar import data
+from bezoar._errors import BezoarError
+from bezoar._files import make_folder
+from bezoar.agents._exchange import OverNetwork
+from bezoar.agents._keys import Key, Peer
+from bezoar.agents._messages import DTYPES
+from bezoar.agents._neighbours import Event, Neighbours
+from bezoar.agents._prometheus import serve_metrics
+from bezoar.agents._records import Records
+from bezoar.experiments import Prepared, RunSpec, agreement, one_agent, prepare
+from bezoar.training import Checkpoint, History, Task, Workers
+
+#: The file in an agent's folder from which it goes on.
+CHECKPOINT = "checkpoint.safetensors"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What an agent is told.
+
+    Attributes:
+        spec: what is trained, the same for all agents.
+        name: the agent's name in the network.
+        key: its own key.
+        peers: its neighbours, by name; others are not looked at.
+        listen: where it listens, ``HOST:PORT``.
+        folder: where it writes.
+        data: its own samples, a ``.npz`` file; by default those that the spec gives it.
+        observers: who may ask for status and results, beside its owner.
+        patience: seconds to wait for a neighbour in a round.
+        wait: seconds to wait for neighbours that have not begun yet.
+        checkpoint_seconds: training that may be lost when the process dies.
+        prometheus: where to serve metrics, ``HOST:PORT``; by default nowhere.
+        workers: how many threads; by default one a core.
+        stay: whether to go on answering after the last round, until it is stopped.
+    """
+
+    spec: RunSpec
+    name: str
+    key: Key
+    peers: dict[str, Peer]
+    listen: str
+    folder: Path
+    data: Path | None = None
+    observers: tuple[Peer, ...] = ()
+    patience: float = 30.0
+    wait: float = 120.0
+    checkpoint_seconds: float = 30.0
+    prometheus: str | None = None
+    workers: int | None = None
+    stay: bool = False
+
+
+class _StoppedError(Exception):
+    """Somebody asks the process to end."""
+
+
+def run_agent(setting: Setting, watch: Callable[[Event], Any] | None = None) -> History | None:
+    """Train one agent together with its neighbours, from its last checkpoint if it has one.
+
+    Args:
+        setting: what it is told.
+        watch: is told every event.
+
+    Returns:
+        What was measured; nothing if it was stopped before the end.
+
+    Raises:
+        BezoarError: with the field, what was found and what is allowed.
+    """
+    # What gRPC says of every failed handshake is told as an event.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+    run, partition = _prepared(setting)
+    agent = _number(setting, run)
+    make_folder(setting.folder)
+    neighbours = _neighbours_of(setting, run, agent)
+    spec, checkpoint = agreement(setting.spec, run.network), setting.folder / CHECKPOINT
+    with Workers(setting.workers) as workers, _stopping() as stopped:
+        records = Records(setting, run.network, spec)
+        connections: list[Neighbours] = []
+
+        def exchanges(task: Task) -> OverNetwork:
+            sample = task.start()["models"][0, 0]
+            connections.append(
+                Neighbours(
+                    *(setting.key, setting.listen, neighbours, spec, _wire_type(sample)),
+                    sample.numel(),
+                    patience=setting.patience,
+                    # Who goes on from a checkpoint joins a run that is under way.
+                    wait=setting.patience if checkpoint.exists() else setting.wait,
+                    observers=setting.observers,
+                    documents=records.documents,
+                    watch=records.watching(watch),
+                )
+            )
+            return OverNetwork(task, connections[0], run.spec.iterations)
+
+        engine = one_agent(run, agent, workers, partition, exchanges)
+        records.begin(connections[0])
+        keeper = _Keeper(checkpoint, engine.iterations, setting.checkpoint_seconds, stopped)
+        try:
+            with serve_metrics(setting.prometheus, records.status):
+                start = keeper.last()
+                if start is not None:
+                    records.resume(start)
+                history = engine.train(records.advanced, start=start, keep=keeper.see)[0]
+                records.finish(history)
+                connections[0].linger(engine.iterations)
+                while setting.stay and not stopped.wait(1.0):
+                    pass
+            return history
+        except _StoppedError:
+            records.write_status()
+            return None
+        finally:
+            connections[0].close()
+
+
+def _prepared(setting: Setting) -> tuple[Prepared, data.Partition]:
+    """The run with the agent's data, and which agent holds which samples."""
+    if setting.data is None:
+        run = prepare(setting.spec)
+        _refuse(run)
+        return run, run.partition()
+    fields = {name: getattr(setting.spec, name) for name in setting.spec.model_fields_set}
+    own = {"dataset": str(setting.data.resolve()), "samples": None, "partition": "iid"}
+    run = prepare(RunSpec.read({**fields, **own}))
+    _refuse(run)
+    count, agents = len(run.dataset.train), run.network.agents
+    ends = np.zeros(agents + 1, dtype=np.int64)
+    ends[_number(setting, run) + 1 :] = count
+    return run, data.Partition(np.arange(count), ends)
+
+
+def _refuse(run: Prepared) -> None:
+    """Refuse what an agent cannot do alone."""
+    attack = run.run.attack
+    alone = attack.knows == "neighbours" and getattr(attack, "broadcast", False)
+    if attack.lies and attack.knows != "own" and not alone:
+        raise BezoarError(
+            f"attack {attack.name}: it knows {attack.knows!r}, but an agent sends before it hears "
+            "others; allowed: attacks that know their own messages, or send the same to all"
+        )
+    if run.needs is not None:
+        raise BezoarError(
+            f"start: {run.spec.start} takes a training of its own before; keep its model with "
+            "'bezoar run', and give every agent the .safetensors file"
+        )
+
+
+def _number(setting: Setting, run: Prepared) -> int:
+    names = run.network.names
+    if setting.name not in names:
+        raise BezoarError(
+            f"name: {setting.name!r} is not an agent of the {run.network.name} network; allowed: "
+            f"{', '.join(names)}"
+        )
+    if setting.key.name != setting.name:
+        raise BezoarError(
+            f"key: it was made for {setting.key.name!r}, not for the agent {setting.name!r}"
+        )
+    return names.index(setting.name)
+
+
+def _neighbours_of(setting: Setting, run: Prepared, agent: int) -> list[Peer]:
+    names = run.network.named(run.network.neighbours(agent))
+    if missing := [name for name in names if name not in setting.peers]:
+        raise BezoarError(
+            f"peers: {setting.name} has the neighbours {', '.join(names)}; there is no file for "
+            f"{', '.join(missing)}"
+        )
+    return [setting.peers[name] for name in names]
+
+
+def _wire_type(sample: Tensor) -> np.dtype[Any]:
+    """The type of the numbers that are sent."""
+    own = sample.cpu().numpy().dtype
+    return {known: known for known in DTYPES.values()}[own]
+
+
+class _Keeper:
+    """Writes a checkpoint now and then, at the end, and when the process is asked to end."""
+
+    def __init__(
+        self, path: Path, iterations: int, seconds: float, stopped: threading.Event
+    ) -> None:
+        self._path, self._iterations = path, iterations
+        self._seconds, self._stopped = seconds, stopped
+        self._written = time.monotonic()
+
+    def last(self) -> Checkpoint | None:
+        """Where the agent stood when it was last written, if it was."""
+        return Checkpoint.load(self._path) if self._path.exists() else None
+
+    def see(self, checkpoint: Checkpoint) -> None:
+        """Write it if it is time."""
+        stopped = self._stopped.is_set()
+        done = checkpoint.iteration == self._iterations
+        if stopped or done or time.monotonic() - self._written >= self._seconds:
+            checkpoint.save(self._path)
+            self._written = time.monotonic()
+        if stopped:
+            raise _StoppedError
+
+
+@contextmanager
+def _stopping() -> Iterator[threading.Event]:
+    """An event that is set when somebody asks the process to end."""
+    stopped = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield stopped  # only the main thread hears signals
+        return
+    before = signal.signal(signal.SIGTERM, lambda *_: stopped.set())
+    try:
+        yield stopped
+    finally:
+        signal.signal(signal.SIGTERM, before)

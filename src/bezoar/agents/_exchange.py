@@ -1,0 +1,138 @@
+"""The exchange of one agent: its rule, applied to what it received."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import NoReturn
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from bezoar._arrays import Floats
+from bezoar._errors import BezoarError
+from bezoar.agents._neighbours import Neighbours
+from bezoar.agents._offers import Offer
+from bezoar.aggregators import Aggregator
+from bezoar.exchange import Links, Sent, aggregate_at
+from bezoar.networks import Network
+from bezoar.training import Task
+
+
+class OverNetwork:
+    """The exchanges of an agent whose neighbours are elsewhere; see ``training.Exchanges``.
+
+    Args:
+        task: what the agent learns, with this agent as its only member, in one run.
+        neighbours: its connections.
+        iterations: how many there are; nobody can make the agent skip the last one.
+    """
+
+    def __init__(self, task: Task, neighbours: Neighbours, iterations: int) -> None:
+        [run], [agent] = task.runs, task.members
+        self._rule, self._agent, self._neighbours = run.aggregator, agent, neighbours
+        self._layer, self._device = task.output_layer, task.device
+        [self._network] = run.network.turns
+        self.remember = bool(self._rule.remembers())
+        self._number, self._reached, self._iterations = 0, 0, iterations
+
+    def at(self, iteration: int) -> "OverNetwork":
+        """The exchange of one iteration."""
+        self._number = iteration
+        return self
+
+    def reached(self, iteration: int) -> int:
+        """How many iterations are done after the last exchange; see :meth:`Neighbours.exchange`."""
+        return max(iteration, min(self._reached, self._iterations - 1))
+
+    @property
+    def links(self) -> Links:
+        """Nobody is asked who listened to whom."""
+        return self._not_told()
+
+    def __call__(
+        self, sent: Sent, tell: bool = False, out: Tensor | None = None
+    ) -> tuple[Tensor, Tensor | None]:
+        """Send, receive, and apply the rule.
+
+        Args:
+            sent: ``[1, 1, D]`` what the agent sends.
+            tell: must be false.
+            out: ``[1, 1, D]`` where to write the next model.
+        """
+        if tell:
+            self._not_told()
+        own = sent.messages[0, 0]
+        heard, self._reached = self._neighbours.exchange(self._number, self._offer(sent))
+        names = self._network.names
+        received = {names.index(name): vector for name, vector in heard.items()}
+        inputs = [own, *(self._tensor(received[agent]) for agent in sorted(received))]
+        known = {name: values[0, 0] for name, values in sent.remembered.items()}
+        model = self._apply(inputs, sorted(received), known, (sent.iteration, sent.progress))
+        if out is None:
+            out = torch.empty_like(sent.messages)
+        out[0, 0] = model
+        return out, None
+
+    def _offer(self, sent: Sent) -> Offer:
+        """What every neighbour receives, as arrays that nobody writes to any more."""
+        message = sent.messages[0, 0].cpu().numpy().copy()
+        if sent.false is None:
+            return Offer(message)
+        values = sent.false.values.cpu().numpy()
+        links = zip(sent.false.receivers.tolist(), sent.false.rows.tolist(), strict=True)
+        return Offer(message, {self._network.names[to]: values[row].copy() for to, row in links})
+
+    def _tensor(self, vector: np.ndarray) -> Tensor:
+        return torch.from_numpy(vector).to(self._device)
+
+    def _apply(
+        self,
+        inputs: Sequence[Tensor],
+        heard: Sequence[int],
+        known: Mapping[str, Tensor],
+        when: tuple[int, float],
+    ) -> Tensor:
+        """The rule's output; the own message where the rule cannot do with so few inputs."""
+        estimate = estimate_of(self._rule, self._network, self._agent, heard)
+        if len(inputs) < self._rule.inputs_needed(estimate or 0):
+            return inputs[0]
+        mixing = mixing_of(self._rule, self._network, self._agent, heard)
+        senders = (self._agent, *heard)
+        return aggregate_at(
+            *(self._rule, torch.stack(list(inputs)), mixing, estimate, senders, known, *when),
+            layer=self._layer,
+        )
+
+    def _not_told(self) -> NoReturn:
+        raise BezoarError("listening: agents on several machines do not tell whom they listen to")
+
+
+def mixing_of(rule: Aggregator, network: Network, agent: int, heard: Sequence[int]) -> Floats:
+    """``[m]`` an agent's row of the mixing matrix: the own weight first, then of those heard.
+
+    The weights of neighbours that are missing go to the own model.
+    """
+    matrix = network.mixing(rule.wiring()[0])
+    row = matrix[[agent]].toarray()[0]
+    missing = [other for other in network.neighbours(agent) if other not in heard]
+    weights: Floats = row[[agent, *heard]]
+    weights[0] += row[missing].sum()
+    return weights
+
+
+def estimate_of(
+    rule: Aggregator, network: Network, agent: int, heard: Collection[int]
+) -> int | None:
+    """How many of its inputs an agent takes for poisoned when some neighbours are missing.
+
+    The exact number counts those that are heard. Any other is an upper bound, which missing
+    neighbours do not lower; only where the rule cannot bear so many among fewer inputs, it is as
+    many as the rule can bear. Rules without an estimate have none.
+    """
+    if not rule.uses_estimate():
+        return None
+    if rule.wiring()[1] == "exact":
+        expected = sum(network.poisoned_mask[other] for other in (agent, *heard))
+    else:
+        expected = int(rule.estimates(network)[agent])
+    bearable = [q for q in range(expected + 1) if rule.inputs_needed(q) <= len(heard) + 1]
+    return int(max(bearable, default=0))

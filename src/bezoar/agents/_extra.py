@@ -1,0 +1,22 @@
+"""What is not installed with bezoar itself: ``bezoar[cluster]``."""
+
+from importlib import import_module
+from typing import Any
+
+from bezoar._errors import BezoarError
+
+
+def needed(module: str) -> Any:
+    """A module of ``bezoar[cluster]``.
+
+    Raises:
+        BezoarError: with what to install, where it is not there.
+    """
+    try:
+        return import_module(module)
+    except ImportError:
+        package = module.partition(".")[0]
+        raise BezoarError(
+            f"{package}: agents on several machines need it, and it is not installed here; "
+            "'pip install bezoar[cluster]' installs it"
+        ) from None

@@ -1,0 +1,230 @@
+"""Keys and certificates: who an agent is, and whom it trusts.
+
+Every agent makes its own key, signs its own certificate, and hands the certificate to its
+neighbours. Nobody signs for others: an agent trusts exactly the certificates in its folder of
+peers.
+
+    b.key     the private key and the certificate of agent b, for b alone
+    b.toml    its name, address and certificate, for its neighbours
+"""
+
+import hashlib
+import os
+import tomllib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from bezoar._errors import BezoarError
+from bezoar._files import make_folder, write_whole
+from bezoar.agents._extra import needed
+
+#: How long a certificate is valid if nothing else is said.
+DAYS = 365
+
+#: What a key file and a peer's file end in.
+KEY, PEER = ".key", ".toml"
+
+
+@dataclass(frozen=True)
+class Key:
+    """An agent's own key.
+
+    Attributes:
+        name: the agent's name.
+        private: the private key, PEM.
+        certificate: the certificate, PEM.
+    """
+
+    name: str
+    private: bytes
+    certificate: bytes
+
+
+@dataclass(frozen=True)
+class Peer:
+    """Somebody whose certificate is trusted.
+
+    Attributes:
+        name: what it is called: for an agent, its name in the network.
+        certificate: the certificate, PEM.
+        address: where it listens, ``HOST:PORT``; empty for those who only ask.
+    """
+
+    name: str
+    certificate: bytes
+    address: str = ""
+
+
+def host_name(name: str) -> str:
+    """What TLS calls an agent: names of agents may have any characters, names of hosts may not."""
+    return f"{hashlib.sha256(name.encode()).hexdigest()[:32]}.agent.bezoar"
+
+
+def make_key(name: str, days: float = DAYS, now: datetime | None = None) -> Key:
+    """A new key, with a certificate that it signs itself.
+
+    Args:
+        name: the agent's name.
+        days: how long the certificate is valid.
+        now: from when on it is valid; by default from an hour ago, since clocks differ.
+    """
+    x509: Any = needed("cryptography.x509")
+    hashes: Any = needed("cryptography.hazmat.primitives.hashes")
+    serialization: Any = needed("cryptography.hazmat.primitives.serialization")
+    ec: Any = needed("cryptography.hazmat.primitives.asymmetric.ec")
+    if not name or len(name) > 64:
+        raise BezoarError(f"name: expected 1 to 64 characters, found {name!r}")
+    private = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
+    begin = now or datetime.now(UTC) - timedelta(hours=1)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject)
+        .public_key(private.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(begin)
+        .not_valid_after(begin + timedelta(days=days))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(host_name(name))]), False)
+        # Whoever holds this key can sign for nobody else.
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .sign(private, hashes.SHA256())
+    )
+    return Key(
+        name,
+        private.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        ),
+        certificate.public_bytes(serialization.Encoding.PEM),
+    )
+
+
+def write_key(key: Key, folder: Path, address: str = "") -> tuple[Path, Path]:
+    """Write a key for its owner alone, and what its neighbours need beside it.
+
+    Raises:
+        BezoarError: where there is a key already: who replaces it is known to nobody any more.
+    """
+    own, public = folder / f"{file_name(key.name)}{KEY}", folder / f"{file_name(key.name)}{PEER}"
+    make_folder(folder)
+    try:
+        descriptor = os.open(own, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        raise BezoarError(
+            f"key: {own} is there already, and the neighbours know it; remove it first if it is to "
+            "be replaced"
+        ) from None
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(key.private + key.certificate)
+    write_peer(Peer(key.name, key.certificate, address), folder)
+    return own, public
+
+
+def write_peer(peer: Peer, folder: Path) -> Path:
+    """Write what neighbours need to know of an agent."""
+    quoted = peer.name.replace("\\", "\\\\").replace('"', '\\"')
+    text = (
+        f'name = "{quoted}"\n'
+        f'address = "{peer.address}"  # HOST:PORT, where its neighbours reach it\n'
+        f'certificate = """\n{peer.certificate.decode()}"""\n'
+    )
+    return write_whole(folder / f"{file_name(peer.name)}{PEER}", text.encode())
+
+
+def read_key(path: Path) -> Key:
+    """The key in a file.
+
+    Raises:
+        BezoarError: where it cannot be read, or its certificate has expired.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise BezoarError(
+            f"key: cannot read {path}: {error.strerror}; 'bezoar agents key --name NAME' makes one"
+        ) from error
+    before, begin, after = content.partition(b"-----BEGIN CERTIFICATE-----")
+    certificate = begin + after
+    name, ends = _read_certificate(certificate, f"key: {path}")
+    if b"PRIVATE KEY" not in before:
+        raise BezoarError(f"key: {path}: expected a private key and a certificate, found no key")
+    if ends < datetime.now(UTC):
+        raise BezoarError(
+            f"key: the certificate in {path} expired on {ends:%Y-%m-%d}; make a new key, and hand "
+            "the new certificate to the neighbours"
+        )
+    return Key(name, before, certificate)
+
+
+def read_peers(folder: Path) -> dict[str, Peer]:
+    """Everybody in a folder of peers, by name.
+
+    Raises:
+        BezoarError: naming the file, what was found and what is allowed.
+    """
+    if not folder.is_dir():
+        raise BezoarError(
+            f"peers: expected a folder with a file for each neighbour, found {folder}"
+        )
+    peers: dict[str, Peer] = {}
+    for path in sorted(folder.glob(f"*{PEER}")):
+        peer = _read_peer(path)
+        if peer.name in peers:
+            raise BezoarError(f"peers: {path}: {peer.name!r} is in another file of it, too")
+        peers[peer.name] = peer
+    return peers
+
+
+def _read_peer(path: Path) -> Peer:
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BezoarError(f"peers: cannot read {path}: {error}") from error
+    for field in ("name", "address", "certificate"):
+        if not isinstance(document.get(field), str):
+            found = document.get(field, "nothing")
+            raise BezoarError(f"peers: {path}: {field}: expected a text, found {found!r}")
+    certificate = document["certificate"].strip().encode() + b"\n"
+    name, _ = _read_certificate(certificate, f"peers: {path}")
+    if name != document["name"]:
+        raise BezoarError(
+            f"peers: {path}: its certificate was made for {name!r}, not for {document['name']!r}"
+        )
+    return Peer(name, certificate, document["address"])
+
+
+def _read_certificate(content: bytes, told: str) -> tuple[str, datetime]:
+    """The name in a certificate, and until when it is valid."""
+    x509: Any = needed("cryptography.x509")
+    try:
+        certificate = x509.load_pem_x509_certificate(content)
+        [name] = certificate.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)
+    except ValueError as error:
+        raise BezoarError(f"{told}: expected a certificate in PEM, found none: {error}") from None
+    return str(name.value), certificate.not_valid_after_utc
+
+
+def same_certificate(one: bytes, other: bytes) -> bool:
+    """Whether two certificates, PEM, are the same."""
+    return _content(one) == _content(other)
+
+
+def bundle(certificates: Iterable[bytes]) -> bytes:
+    """Several certificates, PEM, as TLS takes them."""
+    return b"\n".join(certificates)
+
+
+def _content(certificate: bytes) -> bytes:
+    return b"".join(line.strip() for line in certificate.strip().splitlines())
+
+
+def file_name(name: str) -> str:
+    """A name as a file's: what cannot be in one is written as its code."""
+    return "".join(
+        letter if letter.isalnum() or letter in "-_." else f"%{ord(letter):x}" for letter in name
+    )

@@ -1,0 +1,72 @@
+"""The process that starts the agents of a local run: torch is imported once, not once an agent."""
+
+import json
+import os
+import signal
+import sys
+import traceback
+from pathlib import Path
+from typing import Any, NoReturn
+
+from bezoar._errors import BezoarError
+from bezoar.agents._agent import Setting, run_agent
+from bezoar.agents._keys import KEY, Peer, file_name, read_key
+from bezoar.agents._local import KEYS, LOG, PLAN, agent_folder
+from bezoar.experiments import RunSpec, prepare
+
+
+def main(folder: Path) -> int:
+    """Start all agents, and wait for them; 0 if all of them finished."""
+    plan = json.loads((folder / PLAN).read_bytes())
+    os.chdir(plan["base"])
+    spec = RunSpec.read(plan["spec"], Path(plan["base"]))
+    prepare(spec).partition()  # read and divided once: the processes share the memory
+    keys = {name: read_key(folder / KEYS / f"{file_name(name)}{KEY}") for name in plan["names"]}
+    peers = {
+        name: Peer(name, key.certificate, f"127.0.0.1:{plan['ports'][name]}")
+        for name, key in keys.items()
+    }
+    agents = []
+    for name, key in keys.items():
+        process = os.fork()
+        if process == 0:
+            setting = Setting(
+                *(spec, name, key, peers, peers[name].address, agent_folder(folder, name)),
+                patience=plan["patience"],
+                wait=plan["wait"],
+                checkpoint_seconds=plan["checkpoint_seconds"],
+                workers=1,
+            )
+            _be(setting)
+        agents.append(process)
+
+    def end(*_: Any) -> None:
+        for process in agents:
+            os.kill(process, signal.SIGTERM)
+
+    signal.signal(signal.SIGTERM, end)
+    codes = [os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) for process in agents]
+    return int(any(codes))
+
+
+def _be(setting: Setting) -> NoReturn:
+    """Be one agent; what it says goes to its log."""
+    code = 1
+    try:
+        (setting.folder / "process").write_text(f"{os.getpid()}\n")
+        log = os.open(setting.folder / LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        os.dup2(log, 1)
+        os.dup2(log, 2)
+        code = 0 if run_agent(setting) is not None else 3
+    except BezoarError as error:
+        print(f"bezoar: {error}", file=sys.stderr)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1]).resolve()))

@@ -1,0 +1,267 @@
+"""What an agent writes down, and tells those who may ask.
+
+    status.json           where it stands, written at least every few seconds of training
+    metrics.csv           a line for every measurement
+    events.jsonl          a line for every miss and jump
+    result.safetensors    measurements, status and the final model, at the end
+
+None of them can run code when it is read.
+"""
+
+import csv
+import json
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from math import isfinite
+from typing import TYPE_CHECKING, Any, Literal
+
+import torch
+from pydantic import TypeAdapter, ValidationError
+from safetensors.torch import save
+from torch import Tensor
+from typing_extensions import TypedDict  # pydantic reads no other before Python 3.12
+
+from bezoar._errors import BezoarError
+from bezoar._files import write_whole
+from bezoar.agents._neighbours import Event, Neighbours
+from bezoar.experiments import versions
+from bezoar.networks import Network
+from bezoar.training import OF_AGENTS, Checkpoint, History
+
+if TYPE_CHECKING:
+    from bezoar.agents._agent import Setting
+
+#: The version of these files.
+FORMAT = 1
+
+STATUS, METRICS, EVENTS, RESULT = "status.json", "metrics.csv", "events.jsonl", "result.safetensors"
+
+#: Seconds between two writings of the status.
+PAUSE = 2.0
+
+#: Events told in a status.
+TOLD = 20
+
+MEASURED = ("accuracy", "test_loss")
+_COLUMNS = ("iteration", *MEASURED, "seconds", "bytes_sent", "bytes_received", "misses")
+
+
+class Link(TypedDict):
+    """What a status tells of a neighbour: where it is, and in how many rounds it was heard."""
+
+    address: str
+    heard: int
+    last: int
+    misses: dict[str, int]
+
+
+class Status(TypedDict):
+    """Where an agent stands."""
+
+    name: str
+    spec: str
+    state: Literal["training", "finished"]
+    round: int
+    rounds: int
+    accuracy: float | None
+    test_loss: float | None
+    seconds: float
+    resumed_after: int
+    bytes_sent: int
+    bytes_received: int
+    misses: int
+    jumps: int
+    own_data: bool
+    peers: dict[str, Link]
+    events: list[dict[str, Any]]
+
+
+_STATUS = TypeAdapter(Status)
+
+
+def read_status(content: bytes | str, told: str) -> Status:
+    """The status in some bytes, which may come from anybody.
+
+    Raises:
+        BezoarError: where there is none; ``told`` says where the bytes are from.
+    """
+    try:
+        return _STATUS.validate_json(content)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        place = ".".join(map(str, problem["loc"])) or "it"
+        raise BezoarError(
+            f"status: {told}: expected that of an agent; {place}: {problem['msg']}"
+        ) from None
+
+
+class Records:
+    """The records of one agent.
+
+    Args:
+        setting: what the agent is told.
+        network: the network that it is in.
+        spec: the hash of what is trained.
+
+    Attributes:
+        documents: what those who may ask are told, by name.
+    """
+
+    def __init__(self, setting: "Setting", network: Network, spec: bytes) -> None:
+        self._setting, self._network, self._spec = setting, network, spec
+        self._folder = setting.folder
+        self._neighbours: Neighbours | None = None
+        self._round, self._measured = 0, list[dict[str, float]]()
+        self._history: History | None = None
+        self._began, self._resumed, self._written = time.time(), 0, 0.0
+        self._lock = threading.Lock()
+        self.documents: Mapping[str, Callable[[], bytes]] = {
+            "status": lambda: _json(self.status()),
+            "results": self.results,
+        }
+
+    def begin(self, neighbours: Neighbours) -> None:
+        """The agent listens."""
+        self._neighbours = neighbours
+        self.write_status()
+
+    def resume(self, start: Checkpoint) -> None:
+        """The agent goes on from a checkpoint."""
+        self._round = self._resumed = start.iteration
+        self._measured = [_row(k, values) for k, values in start.measured]
+        self._rewrite_metrics()
+
+    def watching(self, watch: Callable[[Event], Any] | None) -> Callable[[Event], None]:
+        """What notes an event and tells it on."""
+
+        def note(event: Event) -> None:
+            with self._lock, (self._folder / EVENTS).open("a", encoding="utf-8") as file:
+                file.write(json.dumps(asdict(event)) + "\n")
+            if watch is not None:
+                watch(event)
+
+        return note
+
+    def advanced(self, iteration: int, metrics: Mapping[str, Tensor]) -> None:
+        """The agent has done so many iterations; these are the latest metrics."""
+        self._round = iteration
+        found = _row(iteration, metrics)
+        # What is told was measured now, or in the last iteration that is measured.
+        if iteration % self._setting.spec.every == 0 or iteration == self._setting.spec.iterations:
+            with self._lock:
+                self._measured.append(found)
+            self._append_metrics(found)
+            self.write_status()
+        elif time.monotonic() - self._written > PAUSE:
+            self.write_status()
+
+    def finish(self, history: History) -> None:
+        """The agent has done all iterations."""
+        self._history = history
+        with self._lock:
+            self._measured = [
+                {
+                    "iteration": int(k),
+                    **{name: float(history.agents[name][n, 0]) for name in MEASURED},
+                }
+                for n, k in enumerate(history.iterations)
+            ]
+        self.write_status()
+        write_whole(self._folder / RESULT, self.results())
+
+    def status(self) -> Status:
+        """Where the agent stands."""
+        links, setting = self._neighbours, self._setting
+        last = self._measured[-1] if self._measured else {}
+        peers, events = ({}, []) if links is None else links.told()
+        misses = sum(tally.misses.total() for tally in peers.values())
+        return {
+            "name": setting.name,
+            "spec": self._spec.hex(),
+            "state": "training" if self._history is None else "finished",
+            "round": self._round,
+            "rounds": setting.spec.iterations,
+            "accuracy": _finite(last.get("accuracy")),
+            "test_loss": _finite(last.get("test_loss")),
+            "seconds": round(time.time() - self._began, 3),
+            "resumed_after": self._resumed,
+            "bytes_sent": 0 if links is None else links.sent,
+            "bytes_received": 0 if links is None else links.received,
+            "misses": misses,
+            "jumps": 0 if links is None else links.jumps,
+            "own_data": setting.data is not None,
+            "peers": {
+                name: {
+                    "address": setting.peers[name].address,
+                    "heard": tally.rounds,
+                    "last": tally.last,
+                    "misses": dict(tally.misses),
+                }
+                for name, tally in peers.items()
+            },
+            "events": [asdict(event) for event in events[-TOLD:]],
+        }
+
+    def write_status(self) -> None:
+        """Write the status."""
+        write_whole(self._folder / STATUS, _json(self.status()))
+        self._written = time.monotonic()
+
+    def results(self) -> bytes:
+        """Everything measured so far, and the final model when there is one, as safetensors."""
+        with self._lock:
+            measured = list(self._measured)
+        tensors = {"iterations": torch.tensor([row["iteration"] for row in measured])}
+        for name in MEASURED:
+            values = [row[name] for row in measured]
+            tensors[name] = torch.tensor(values, dtype=torch.float64)
+        if self._history is not None:
+            tensors["models"] = self._history.models.contiguous()
+            tensors |= {name: each.contiguous() for name, each in self._history.buffers.items()}
+        metadata = {
+            "format": str(FORMAT),
+            "name": self._setting.name,
+            "versions": json.dumps(versions()),
+            "status": json.dumps(self.status()),
+            "agreement": self._spec.hex(),
+        }
+        return save(tensors, metadata)
+
+    def _append_metrics(self, found: Mapping[str, float]) -> None:
+        status, path = dict(self.status()), self._folder / METRICS
+        new = not path.exists()
+        with path.open("a", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, _COLUMNS)
+            if new:
+                writer.writeheader()
+            writer.writerow({**{name: status[name] for name in _COLUMNS[3:]}, **found})
+
+    def _rewrite_metrics(self) -> None:
+        """Drop what was written after the checkpoint: it is measured again."""
+        path = self._folder / METRICS
+        if not path.exists():
+            return
+        with path.open(newline="", encoding="utf-8") as file:
+            kept = [row for row in csv.DictReader(file) if int(row["iteration"]) <= self._round]
+        with path.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, _COLUMNS)
+            writer.writeheader()
+            writer.writerows(kept)
+
+
+def _row(iteration: int, metrics: Mapping[str, Tensor]) -> dict[str, float]:
+    return {
+        "iteration": iteration,
+        **{name: float(metrics[OF_AGENTS + name][0, 0]) for name in MEASURED},
+    }
+
+
+def _finite(value: float | None) -> float | None:
+    """A number as JSON has it."""
+    return value if value is not None and isfinite(value) else None
+
+
+def _json(document: Status) -> bytes:
+    return (json.dumps(document, indent=2) + "\n").encode()

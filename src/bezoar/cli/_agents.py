@@ -1,0 +1,274 @@
+"""``bezoar agents …``."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import typer
+
+from bezoar._errors import BezoarError
+from bezoar.agents import (
+    Event,
+    Peer,
+    Result,
+    Setting,
+    Status,
+    agent_folder,
+    ask,
+    collect,
+    make_key,
+    note,
+    read_key,
+    read_peers,
+    read_result,
+    read_status,
+    run_agent,
+    run_local,
+    together,
+    write_key,
+)
+from bezoar.cli._screen import (
+    console,
+    errors,
+    print_json,
+    print_path,
+    print_table,
+    training_progress,
+)
+from bezoar.experiments import RunSpec, Store, network_of, read_toml
+from bezoar.report import Table
+
+#: Seconds to wait for an answer, and the bytes it may have.
+SECONDS, STATUS_BYTES, RESULT_BYTES = 30.0, 1 << 20, 2 << 30
+
+GOES_ON = "the same command goes on from the agents' last checkpoints"
+
+
+def run_here(
+    path: Path,
+    folder: Path,
+    store: Path | None,
+    patience: float,
+    wait: float,
+    checkpoint_seconds: float,
+    json: bool,
+) -> None:
+    """Train every agent in a process on this machine, and show the results."""
+    spec = _read_spec(path)
+    network = network_of(spec)
+    try:
+        with training_progress(f"{network.agents} agents · {spec.network}") as progress:
+
+            def show(statuses: Mapping[str, Status]) -> None:
+                if statuses:
+                    done = min(each["round"] for each in statuses.values())
+                    known = [each["accuracy"] for each in statuses.values()]
+                    progress(done, spec.iterations, [a for a in known if a is not None])
+
+            run = run_local(
+                *(spec, folder),
+                patience=patience,
+                wait=wait,
+                checkpoint_seconds=checkpoint_seconds,
+                progress=show,
+            )
+    except KeyboardInterrupt:
+        errors.print(f"bezoar: interrupted; {GOES_ON}", markup=False, soft_wrap=True)
+        raise typer.Exit(130) from None
+    for name, told in run.failed.items():
+        log = agent_folder(folder, name) / "log.txt"
+        problem = f"agent {name} did not finish; its last words in {log}: {told}"
+        errors.print(f"bezoar: {problem}", markup=False, soft_wrap=True)
+    if run.results:
+        _show_results(spec, list(run.results.values()), store, json)
+    if run.failed:
+        raise typer.Exit(1)
+
+
+def make_own_key(name: str, address: str, out: Path, days: int) -> None:
+    """Make a key, and say what to do with it."""
+    own, public = write_key(make_key(name, days), out, address)
+    print_path("Key, for this machine alone", own)
+    print_path("For its neighbours, into their folder of peers", public)
+    if not address:
+        console.print("Its address is empty: write there where its neighbours reach it, HOST:PORT.")
+
+
+def start_agent(
+    path: Path,
+    name: str,
+    peers: Path,
+    listen: str,
+    data: Path | None,
+    own_key: Path | None,
+    folder: Path | None,
+    observers: Path | None,
+    patience: float,
+    wait: float,
+    checkpoint_seconds: float,
+    prometheus: str | None,
+    stay: bool,
+    workers: int | None,
+) -> None:
+    """Train one agent; what happens is told on the error stream."""
+    setting = Setting(
+        spec=_read_spec(path),
+        name=name,
+        key=read_key(own_key or Path(f"{name}.key")),
+        peers=read_peers(peers),
+        listen=listen,
+        folder=folder or Path("agents") / name,
+        data=data,
+        observers=tuple(read_peers(observers).values()) if observers else (),
+        patience=patience,
+        wait=wait,
+        checkpoint_seconds=checkpoint_seconds,
+        prometheus=prometheus,
+        workers=workers,
+        stay=stay,
+    )
+
+    history = run_agent(setting, _Teller().tell)
+    if history is None:
+        errors.print(f"bezoar: stopped; {GOES_ON}", markup=False, soft_wrap=True)
+        raise typer.Exit(130)
+    accuracy = history.agents["accuracy"][-1, 0]
+    console.print(f"{name}: {setting.spec.iterations} rounds, accuracy {accuracy:.4f}")
+    print_path("Results", setting.folder)
+
+
+class _Teller:
+    """Tells events, but not the same of a neighbour round after round."""
+
+    def __init__(self) -> None:
+        self._last: dict[str, Event] = {}
+
+    def tell(self, event: Event) -> None:
+        last = self._last.get(event.peer)
+        self._last[event.peer] = event
+        if last and (last.what, last.round) == (event.what, event.round - 1):
+            return
+        who = f"{event.peer} is missing ({event.what})" if event.peer else event.what
+        line = f"round {event.round}: {who}: {event.told}"
+        errors.print(line, markup=False, soft_wrap=True)
+
+
+def show_status(
+    folders: Sequence[Path], own_key: Path | None, peers: Path | None, at: str | None, json: bool
+) -> None:
+    """Show where agents stand."""
+    found = _documents(folders, own_key, peers, at, "status", "status.json", STATUS_BYTES)
+    statuses = [read_status(content, told) for told, content in found.items()]
+    if json:
+        print_json({"agents": statuses})
+    else:
+        _print_statuses(statuses)
+
+
+def collect_results(
+    spec: Path,
+    folders: Sequence[Path],
+    own_key: Path | None,
+    peers: Path | None,
+    at: str | None,
+    store: Path,
+    json: bool,
+) -> None:
+    """Bring the results of agents together in a store, and show them."""
+    found = _documents(
+        *(folders, own_key, peers, at, "results", "result.safetensors", RESULT_BYTES)
+    )
+    results = [read_result(content, told) for told, content in found.items()]
+    _show_results(_read_spec(spec), results, store, json)
+
+
+def _show_results(spec: RunSpec, results: Sequence[Result], store: Path | None, json: bool) -> None:
+    network, history = together(spec, results)
+    statuses = {each.name: each.status for each in results}
+    kept = None if store is None else collect(spec, results, Store(store))
+    if json:
+        print_json(
+            {
+                "spec": spec.document(),
+                "iterations": history.iterations.tolist(),
+                "metrics": {name: values.tolist() for name, values in history.metrics.items()},
+                "agents": {name: values.tolist() for name, values in history.agents.items()},
+                "statuses": statuses,
+                "key": None if kept is None else kept.key,
+            }
+        )
+        return
+    _print_statuses(list(statuses.values()))
+    last = {name: values[-1] for name, values in history.metrics.items()}
+    told = f"mean {last['accuracy_mean']:.4f}, lowest {last['accuracy_worst']:.4f}"
+    console.print(f"Accuracy of the regular agents: {told}.")
+    console.print(note(statuses, network), markup=False)
+    if kept is not None:
+        print_path("Run", kept.path)
+
+
+def _print_statuses(statuses: Sequence[Status]) -> None:
+    rows = [
+        (
+            each["name"],
+            each["state"],
+            f"{each['round']}/{each['rounds']}",
+            "" if each["accuracy"] is None else f"{each['accuracy']:.4f}",
+            str(each["misses"]),
+            str(each["jumps"]),
+            f"{each['bytes_sent'] / 1e6:.1f}",
+            f"{each['bytes_received'] / 1e6:.1f}",
+        )
+        for each in statuses
+    ]
+    told = ("agent", "state", "round", "accuracy", "misses", "jumps", "MB sent", "MB received")
+    print_table(Table.of("", told, rows))
+    missed = [
+        (each["name"], peer, reason, str(number))
+        for each in statuses
+        for peer, link in each["peers"].items()
+        for reason, number in link["misses"].items()
+    ]
+    if missed:
+        heads = ("agent", "missed", "because", "rounds")
+        print_table(Table.of("Who was missing", heads, missed))
+
+
+def _documents(
+    folders: Sequence[Path],
+    own_key: Path | None,
+    peers: Path | None,
+    at: str | None,
+    what: str,
+    file: str,
+    most: int,
+) -> dict[str, bytes]:
+    """A document of each of several agents, by where it is from: files, or agents that are asked.
+
+    Agents that do not answer are told of; one must.
+    """
+    sources: dict[str, Callable[[], bytes]] = {}
+    for folder in folders:
+        sources |= {str(path): path.read_bytes for path in sorted(folder.rglob(file))}
+    if peers is not None or at is not None:
+        if own_key is None:
+            raise BezoarError("key: agents are asked with a key that they know; give --key")
+        key = read_key(own_key)
+        asked = [] if at is None else [Peer(key.name, key.certificate, at)]
+        asked += [] if peers is None else [p for p in read_peers(peers).values() if p.address]
+        for peer in asked:
+            sources[peer.name] = lambda peer=peer: ask(key, peer, what, SECONDS, most)  # type: ignore[misc]
+    found: dict[str, bytes] = {}
+    for told, get in sources.items():
+        try:
+            found[told] = get()
+        except BezoarError as error:
+            errors.print(f"bezoar: {error}", markup=False, soft_wrap=True)
+    if not found:
+        raise BezoarError(
+            f"agents: there is no {what}; give folders in which agents write, or --peers or --at"
+        )
+    return found
+
+
+def _read_spec(path: Path) -> RunSpec:
+    return RunSpec.read(read_toml(path), path.parent)

@@ -1,0 +1,211 @@
+"""The commands: keys, agents with data of their own, status, results, a report of them."""
+
+import json
+import re
+import sys
+import tomllib
+import urllib.request
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import typer
+from several import Several, settings_of
+from typer.testing import CliRunner
+
+from bezoar import BezoarError
+from bezoar.agents import (
+    Peer,
+    Setting,
+    make_key,
+    read_key,
+    read_peers,
+    read_result,
+    read_status,
+    run_agent,
+    run_local,
+    write_key,
+    write_peer,
+)
+from bezoar.agents._ports import free_ports
+from bezoar.agents._prometheus import serve_metrics
+from bezoar.cli._main import app
+from bezoar.experiments import RunSpec, Store, read_toml, run_all
+
+SPEC = """
+network = {name = "ring", agents = 3, poisoned = 0}
+aggregator = "mean"
+iterations = 4
+every = 2
+"""
+
+
+def call(*arguments):
+    result = CliRunner().invoke(app, ["agents", *map(str, arguments)])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+def own_data(path, seed):
+    """A small dataset of an agent's own: two classes that can be told apart."""
+    rng = np.random.default_rng(seed)
+    labels = np.arange(40) % 2
+    samples = rng.standard_normal((40, 5)) + 3 * labels[:, None]
+    np.savez(path, x_train=samples, y_train=labels, x_test=samples, y_test=labels)
+    return path
+
+
+@pytest.fixture
+def spec_file(tmp_path):
+    path = tmp_path / "run.toml"
+    path.write_text(SPEC)
+    return path
+
+
+def test_from_keys_to_a_report(tmp_path, spec_file):
+    """Three agents with data of their own; an observer asks for status and results."""
+    ports = free_ports(3)
+    for name, port in zip("012", ports, strict=True):
+        call("key", "--name", name, "--address", f"127.0.0.1:{port}", "--out", tmp_path / name)
+        peers = tmp_path / "peers"
+        peers.mkdir(exist_ok=True)
+        (tmp_path / name / f"{name}.toml").rename(peers / f"{name}.toml")
+    call("key", "--name", "ward", "--out", tmp_path / "ward")
+    observers = tmp_path / "observers"
+    observers.mkdir()
+    (tmp_path / "ward" / "ward.toml").rename(observers / "ward.toml")
+    asking = ("--peers", peers, "--key", tmp_path / "ward" / "ward.key")
+    several = Several({})
+    for name, port in zip("01", ports, strict=False):
+        setting = Setting(
+            spec=RunSpec.read(tomllib.loads(SPEC)),
+            name=name,
+            key=read_key(tmp_path / name / f"{name}.key"),
+            peers=read_peers(peers),
+            listen=f"127.0.0.1:{port}",
+            folder=tmp_path / "agents" / name,
+            data=own_data(tmp_path / f"{name}.npz", int(name)),
+            workers=1,
+        )
+        several.start(setting)
+    told = call(
+        *("start", spec_file, "--name", "2", "--peers", peers),
+        *("--listen", f"127.0.0.1:{ports[2]}", "--key", tmp_path / "2" / "2.key"),
+        *("--data", own_data(tmp_path / "2.npz", 2), "--folder", tmp_path / "agents" / "2"),
+        *("--observers", observers, "--workers", 1),
+    )
+    several.join()
+    assert "2: 4 rounds, accuracy" in told.output
+    with pytest.raises(BezoarError, match="there is no status"):
+        call("status", *asking)  # they have ended
+    found = json.loads(call("status", tmp_path / "agents", "--json").output)["agents"]
+    assert {each["name"] for each in found} == set("012")
+    assert all(each["round"] == 4 and each["own_data"] for each in found)
+    lines = (tmp_path / "agents" / "0" / "metrics.csv").read_text().splitlines()
+    assert [line.split(",")[0] for line in lines] == ["iteration", "2", "4"]
+    told = call("collect", spec_file, tmp_path / "agents", "--store", tmp_path / "store").output
+    assert "some with data of their own" in told
+    spec_file.write_text(SPEC.replace("mean", "median"))
+    with pytest.raises(BezoarError, match="of another spec than this one"):
+        call("collect", spec_file, tmp_path / "agents")
+    [run] = Store(tmp_path / "store").runs()
+    assert run.iterations.tolist() == [0, 2, 4]
+    assert run["accuracy_mean"][-1] > run["accuracy_mean"][0] + 0.1
+
+
+def test_processes_on_this_machine_have_the_bits_of_the_simulator(tmp_path, monkeypatch):
+    data = own_data(tmp_path / "own.npz", seed=0)
+    spec_file = tmp_path / "run.toml"
+    spec_file.write_text(SPEC + f'dataset = "{data.name}"\nkeep_models = true\n')
+    folder, store = tmp_path / "agents", tmp_path / "store"
+    result = call("local", spec_file, "--folder", folder, "--store", store, "--json")
+    told = json.loads(result.stdout)
+    assert [each["misses"] for each in told["statuses"].values()] == [0, 0, 0]
+    monkeypatch.setattr("bezoar.exchange._exchange.is_dense", lambda *_: False)
+    [simulated] = run_all([RunSpec.read(read_toml(spec_file), tmp_path)], workers=1)
+    kept = Store(store).load(told["key"])
+    assert torch.equal(kept.models, simulated.models)
+    for metric in ("accuracy_mean", "accuracy_worst"):
+        np.testing.assert_allclose(kept[metric], simulated[metric], rtol=1e-12)
+
+
+def test_status_over_the_network(tmp_path, tiny_mnist):
+    spec = RunSpec.read(tomllib.loads(SPEC) | {"iterations": 2})
+    ward = make_key("ward")
+    key, _ = write_key(ward, tmp_path)
+    observers = (Peer("ward", ward.certificate),)
+    settings = settings_of(spec, tmp_path, observers=observers, wait=30.0)
+    last = settings.pop("2")
+    for peer in last.peers.values():
+        write_peer(peer, tmp_path / "peers")
+    several = Several(settings)
+    several.until(lambda: (tmp_path / "0" / "status.json").exists())
+    several.until(lambda: (tmp_path / "1" / "status.json").exists())
+    asked = ("--peers", tmp_path / "peers", "--key", key, "--json")
+    result = call("status", *asked)
+    # Agents 0 and 1 wait for 2 in the first round; 2 does not answer, and is told of.
+    assert "2: 127.0.0.1" in result.stderr
+    found = json.loads(result.stdout)["agents"]
+    assert [(each["name"], each["round"], each["state"]) for each in found] == [
+        ("0", 0, "training"),
+        ("1", 0, "training"),
+    ]
+    several.start(last)
+    several.join()
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b"{}", b'{"name": 3}', b"\xff" * 9, bytes(500)])
+def test_results_and_status_may_come_from_anybody(content):
+    with pytest.raises(BezoarError, match="b: expected those of an agent"):
+        read_result(content, "b")
+    with pytest.raises(BezoarError, match="b: expected that of an agent"):
+        read_status(content, "b")
+
+
+def test_metrics_for_prometheus():
+    [port] = free_ports(1)
+    status = {"name": "b", "round": 7, "accuracy": 0.5, "test_loss": None, "bytes_sent": 10}
+    status |= {"bytes_received": 20, "jumps": 1, "peers": {"c": {"misses": {"late": 3}}}}
+    where = f"127.0.0.1:{port}"
+    with serve_metrics(where, lambda: status), urllib.request.urlopen(f"http://{where}") as answer:
+        text = answer.read().decode()
+    assert 'bezoar_round{agent="b"} 7.0' in text
+    assert 'bezoar_misses_total{agent="b",peer="c",reason="late"} 3.0' in text
+    assert "test_loss" not in text
+
+
+def test_who_lacks_the_extra_is_told_what_to_install(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "cryptography.x509", None)
+    with pytest.raises(BezoarError, match=r"pip install bezoar\[cluster\]"):
+        call("key", "--name", "b", "--out", tmp_path)
+
+
+def test_starts_that_need_a_training_are_refused(tmp_path, tiny_mnist):
+    spec = RunSpec.read({"network": "ring:agents=3", "model": "mlp", "start": "pretrained"})
+    with pytest.raises(BezoarError, match="takes a training of its own"):
+        run_agent(settings_of(spec, tmp_path)["0"])
+
+
+def test_attacks_that_need_to_hear_others_first_are_refused(tmp_path, tiny_mnist):
+    attack = "sign_flip:broadcast=false"
+    spec = RunSpec.read({"network": "ring:agents=3,poisoned=1", "attack": attack})
+    with pytest.raises(BezoarError, match="an agent sends before it hears others"):
+        run_agent(settings_of(spec, tmp_path)["0"])
+
+
+def test_another_run_in_the_same_folder_is_refused(tmp_path, spec_file):
+    (tmp_path / "plan.json").write_text(json.dumps({"spec": {}}))
+    with pytest.raises(BezoarError, match="has agents of another run"):
+        run_local(RunSpec.read({}), Path(tmp_path))
+
+
+def test_commands_in_the_documentation_have_their_options():
+    page = (Path(__file__).parents[2] / "docs" / "machines.md").read_text(encoding="utf-8")
+    shown = re.findall(r"bezoar agents (\w+)((?:.*\\\n)*.*)", page)
+    commands = typer.main.get_command(app).commands["agents"].commands
+    assert {name for name, _ in shown} == set(commands)
+    for name, line in shown:
+        known = {option for each in commands[name].params for option in each.opts}
+        assert set(re.findall(r"--[a-z-]+", line.partition("`")[0])) <= known, line
