@@ -42,5 +42,5 @@ def test_with_everybody_heard_nothing_changes(rule):
     made = aggregators.create(rule)
     for agent in range(NETWORK.agents):
         heard = NETWORK.neighbours(agent)
-        expected = int(made.estimates(NETWORK)[agent]) if hasattr(made, "estimate") else None
+        expected = int(made.estimates(NETWORK)[agent]) if made.uses_estimate() else None
         assert estimate_of(made, NETWORK, agent, heard) == expected
