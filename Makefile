@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 BENCHMARK ?= all
 
-.PHONY: setup demo test lint format bench clean
+.PHONY: setup demo test kills lint format bench clean
 
 setup: .venv/.installed
 
@@ -20,6 +20,10 @@ demo: setup
 
 test: lint
 	$(BIN)/pytest --numprocesses 2 --dist worksteal
+
+# Networks are killed at more random moments than there is time for in the tests.
+kills: setup
+	BEZOAR_KILLS=20 $(BIN)/pytest tests/experiments/test_kills.py
 
 lint: setup
 	$(BIN)/ruff check .

@@ -19,7 +19,7 @@ HEAD = (3, 2)
 checked = settings(
     deadline=None,
     derandomize=True,
-    max_examples=12,
+    max_examples=8,
     suppress_health_check=[HealthCheck.differing_executors],
 )
 

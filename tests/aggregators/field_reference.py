@@ -154,37 +154,43 @@ BEFORE = {"nnm": nnm, "arc": arc}
 def _least(inputs, q, spread):
     """The mean of the set that is least spread, of ties the one with the lowest agents."""
     agents, size = sorted(inputs), len(inputs) - q
-    sets = combinations(agents, size)
+    good = [v for v in agents if is_finite(inputs[v])]
+    about = {v: inputs[v] - inputs[good[0]] if v in good else 0 * inputs[good[0]] for v in agents}
+    points = np.stack([about[v] for v in agents])
+    apart = np.array([[squared(a, b) for b in points] for a in points])
+    places = range(len(agents))
+    sets = combinations(places, size)
     if len(agents) > 12:
-        sets = []
-        for v in agents:
-            apart = {u: squared(inputs[u], inputs[v]) if u != v else 0.0 for u in agents}
-            sets.append(sorted(sorted(agents, key=lambda u: apart[u])[:size]))
+        far = [[np.inf if agents[u] not in good else apart[v, u] for u in places] for v in places]
+        for v in places:
+            far[v] = [np.inf] * len(agents) if agents[v] not in good else far[v]
+            far[v][v] = 0.0
+        sets = [sorted(sorted(places, key=lambda u, v=v: far[v][u])[:size]) for v in places]
     best, least = None, None
     for members in sets:
-        bad = sum(not is_finite(inputs[v]) for v in members)
-        found = (bad, 0.0 if bad else spread([inputs[v] for v in members]))
+        bad = sum(agents[v] not in good for v in members)
+        found = (bad, 0.0 if bad else spread(points, apart, list(members)))
         fewer_bad = least is None or found[0] < least[0]
         if fewer_bad or (found[0] == least[0] and found[1] < least[1] * (1 - TIE)):
             best, least = members, found
-    return mean_of(inputs, list(best))
+    return mean_of(inputs, [agents[v] for v in best])
 
 
 def least_diameter(w, inputs, mixing, q):
-    def diameter(points):
-        return max((squared(a, b) for a, b in combinations(points, 2)), default=0.0)
-
-    return _least(inputs, q, diameter)
+    return _least(inputs, q, lambda points, apart, some: apart[np.ix_(some, some)].max())
 
 
 def least_variance(w, inputs, mixing, q):
-    return _least(inputs, q, lambda points: np.var(points - points[0], axis=0).sum())
+    def variance(points, apart, some):
+        return apart[np.ix_(some, some)].sum() / (2 * len(some) ** 2)  # about the mean
+
+    return _least(inputs, q, variance)
 
 
 def least_eigenvalue(w, inputs, mixing, q):
-    def largest(points):
-        centred = np.stack(points) - np.mean(points, axis=0)
-        return float(np.linalg.svd(centred, compute_uv=False)[0] ** 2)
+    def largest(points, apart, some):
+        centred = points[some] - points[some].mean(axis=0)
+        return float(np.linalg.eigvalsh(centred @ centred.T)[-1])
 
     return _least(inputs, q, largest)
 

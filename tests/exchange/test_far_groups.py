@@ -19,7 +19,7 @@ from bezoar import Network, aggregators, networks
 from bezoar.exchange import is_dense
 
 #: How far apart the members of a group are, when groups have distance 1.
-SPREADS = (1e-6, 1e-7, 1e-8, 1e-9)
+SPREADS = (1e-6, 1e-9)
 
 #: How far a rule's output may be from what the agent would get alone, in units of the largest
 #: distance between two of its inputs.

@@ -269,7 +269,11 @@ NETWORKS = {
 }
 
 
-def test_networks_killed_twenty_times_end_in_the_same_bytes(server, tmp_path):
+#: How often networks are killed; ``make kills`` does it more often.
+KILLS = int(os.environ.get("BEZOAR_KILLS", "6"))
+
+
+def test_networks_killed_at_random_moments_end_in_the_same_bytes(server, tmp_path):
     seed = int.from_bytes(os.urandom(4), "little")
     print(f"seed {seed}")  # shown if the test fails
     rng = random.Random(seed)
@@ -278,11 +282,11 @@ def test_networks_killed_twenty_times_end_in_the_same_bytes(server, tmp_path):
     assert server.sweep(**order, store=str(undisturbed)) == 0
     assert len(Store(undisturbed).finished_keys()) == 3
     kills = 0
-    while kills < 20:
+    while kills < KILLS:
         store, code = tmp_path / f"after {kills}", None
         while code != 0:
             ways = [{"calls": MOVES}, {"calls": MOVES, "late": True}, {"calls": TORN}, {}]
-            death = {"after": rng.randint(1, 3), **rng.choice(ways)} if kills < 20 else {}
+            death = {"after": rng.randint(1, 3), **rng.choice(ways)} if kills < KILLS else {}
             code = server.sweep(**order, store=str(store), death=death)
             assert code in (0, -signal.SIGKILL)
             kills += code != 0
