@@ -9,6 +9,10 @@ from hypothesis import settings
 
 from bezoar import data
 
+# Tests that fork find gRPC's threads gone, which it would complain about.
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "false")
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+
 # Examples are drawn afresh on every machine but the same everywhere: a red build stays red.
 settings.register_profile("bezoar", deadline=None, derandomize=True)
 settings.load_profile("bezoar")

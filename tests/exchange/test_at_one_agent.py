@@ -13,7 +13,7 @@ from bezoar.exchange import is_dense
 HEAD = (3, 5)
 
 #: Messages of 1 and 7 numbers are too short for the output layer.
-LENGTHS = (1, 40, 5000)
+LENGTHS = (1, 5000)
 
 #: More agents than a network may have, for its links, to be treated as dense.
 SPARSE = {

@@ -55,7 +55,7 @@ def make_engine(samples, workers, network=False):
         task = training.SoftmaxTask(dataset, partition, make_runs(), workers, dtype="float64")
         return training.Engine(task, iterations=ITERATIONS, every=2, metrics=metrics)
     task = training.NetworkTask(
-        dataset, partition, make_runs()[:4], workers, model=Residual, batch=8
+        dataset, partition, make_runs()[:4], workers, model=Residual, batch=8, threads=1
     )
     return training.Engine(task, iterations=ITERATIONS, every=2, metrics=metrics, local_steps=2)
 
