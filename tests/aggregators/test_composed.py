@@ -22,7 +22,7 @@ from bezoar.experiments import read_choice
 class TestNearestNeighbourMixing(
     EqualsTheLoop, Symmetric, Translates, KeepsConsensus, WeighsInputs, ResolvesConsensus
 ):
-    cases = (Case("nnm+mean"), Case("nnm+krum"), Case("nnm+ios", mixing="equal"))
+    cases = (Case("nnm+krum"), Case("nnm+ios", mixing="equal"))
 
 
 class TestMixingBeforeSorting(EqualsTheLoop, Symmetric, Translates, KeepsConsensus):
