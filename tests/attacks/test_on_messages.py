@@ -159,8 +159,20 @@ def test_noise_follows_from_seed_and_iteration():
     assert not torch.equal(noise[0], noise[1])  # of other seeds
 
 
-@pytest.mark.parametrize("name", ON_MESSAGES)
-def test_in_training(name):
+def trained(attack):
     fields = {"partition": "iid", "iterations": 2, "every": 2, "samples": 500, "seed": 1}
-    found = bezoar.run(network="fan", aggregator="ios", attack=name, **fields)
+    return bezoar.run(network="fan", aggregator="median", attack=attack, **fields)
+
+
+@pytest.fixture(scope="module")
+def honest():
+    """Nobody lies, and all labels are right."""
+    return trained("label_flip:fraction=0")
+
+
+@pytest.mark.parametrize("name", ON_MESSAGES)
+def test_in_training(name, honest):
+    found = trained(name)
     assert np.isfinite(found["accuracy_mean"]).all()
+    regular = list(networks.fan().regular)
+    assert not torch.equal(found.models[regular], honest.models[regular])

@@ -69,6 +69,7 @@ def test_what_stands_for_a_character_that_an_encoding_does_not_have():
     assert encodable("δ ≥ 2", "utf-8") == "δ ≥ 2"
 
 
+# Reason: only Linux has a device whose every write fails as on a full disk. CI runs there.
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full here")
 def test_a_full_disk_behind_the_output_is_told_in_a_sentence():
     with open("/dev/full", "w") as full:
@@ -117,6 +118,7 @@ def test_too_little_memory_is_told_in_a_sentence(monkeypatch, capsys, error):
     )
 
 
+# Reason: root may write into any folder but those of /proc, which only Linux has. CI runs there.
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="no folder that takes no files here")
 def test_a_file_that_cannot_be_written_is_called_by_its_own_name():
     with pytest.raises(OSError, match="No such file") as failed:

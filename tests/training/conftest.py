@@ -18,7 +18,7 @@ def few_cifar(request, tmp_path_factory):
     """Ten classes of CIFAR-100, 16 training and 4 test images each: real ones, or else random."""
     try:
         folder = request.getfixturevalue("real_archives")
-    except pytest.skip.Exception:
+    except pytest.skip.Exception:  # nothing is skipped: random images take their place
         folder = tmp_path_factory.mktemp("archives")
         cifar100_archive(folder / "cifar-100-python-random.tar.gz", train=16, test=4)
     with pytest.MonkeyPatch.context() as patch:

@@ -154,7 +154,7 @@ def _refuse(run: Prepared) -> None:
     if attack.lies and attack.knows != "own" and not alone:
         raise BezoarError(
             f"attack {attack.name}: it knows {attack.knows!r}, but an agent sends before it hears "
-            "others; allowed: attacks that know their own messages, or send the same to all"
+            "others; allowed: attacks whose messages follow from what the agent itself holds"
         )
     if run.needs is not None:
         raise BezoarError(

@@ -9,6 +9,7 @@ peers.
 """
 
 import hashlib
+import json
 import os
 import tomllib
 from collections.abc import Iterable
@@ -127,10 +128,11 @@ def write_key(key: Key, folder: Path, address: str = "") -> tuple[Path, Path]:
 
 def write_peer(peer: Peer, folder: Path) -> Path:
     """Write what neighbours need to know of an agent."""
-    quoted = peer.name.replace("\\", "\\\\").replace('"', '\\"')
+    # A text is quoted in TOML as it is in JSON.
+    name, address = (json.dumps(each, ensure_ascii=False) for each in (peer.name, peer.address))
     text = (
-        f'name = "{quoted}"\n'
-        f'address = "{peer.address}"  # HOST:PORT, where its neighbours reach it\n'
+        f"name = {name}\n"
+        f"address = {address}  # HOST:PORT, where its neighbours reach it\n"
         f'certificate = """\n{peer.certificate.decode()}"""\n'
     )
     return write_whole(folder / f"{file_name(peer.name)}{PEER}", text.encode())

@@ -38,6 +38,7 @@ from bezoar.aggregators._rule import (
     Aggregator,
     CoordinateAggregator,
     Estimate,
+    EstimatingAggregator,
     WeightedAggregator,
 )
 from bezoar.aggregators._trimmed_mean import TrimmedMean
@@ -89,6 +90,7 @@ __all__ = [
     "CoordinateAggregator",
     "DivideAndConquer",
     "Estimate",
+    "EstimatingAggregator",
     "Krum",
     "LFighter",
     "LeastDiameter",

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from bezoar._questions import answered_at_once
 from bezoar.aggregators._neighbourhood import Neighbourhood, normalised
-from bezoar.aggregators._rule import Estimate, WeightedAggregator
+from bezoar.aggregators._rule import EstimatingAggregator
 from bezoar.aggregators._spectrum import widest_direction
 
 #: Weights below this are zero.
@@ -16,7 +16,7 @@ ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
-class CAF(WeightedAggregator):
+class CAF(EstimatingAggregator):
     """`CAF <https://arxiv.org/abs/2505.01874>`_, the covariance-agnostic filter.
 
     All inputs begin with weight ``c_i = 1``. While ``Σ c > N̄_w − 2 Q_w``, the direction is found in
@@ -24,13 +24,7 @@ class CAF(WeightedAggregator):
     direction, ``c_i ← c_i (1 − τ_i / max τ)``. Of all means on the way the one is returned about
     which the inputs varied least in their widest direction. Inputs that are not finite begin with
     weight zero; with nothing finite the output is NaN.
-
-    Args:
-        estimate: the number of poisoned inputs ``Q_w``: ``"exact"``, ``"max"``, a number for all,
-            or such a number as ``"up_to_2"``, lower where the rule cannot bear so many.
     """
-
-    estimate: Estimate = "exact"
 
     name: ClassVar[str] = "caf"
     label: ClassVar[str] = "CAF"

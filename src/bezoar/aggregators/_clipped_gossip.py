@@ -9,7 +9,7 @@ from torch import Tensor
 from bezoar._options import Positive
 from bezoar.aggregators._centered_clipping import THRESHOLD, clipping_factor
 from bezoar.aggregators._neighbourhood import Neighbourhood
-from bezoar.aggregators._rule import Estimate, WeightedAggregator, one_hot
+from bezoar.aggregators._rule import Estimate, WeightedAggregator, moved_towards
 from bezoar.networks import Mixing
 
 #: Sums of mixing weights this close are equal.
@@ -56,7 +56,7 @@ class ClippedGossip(WeightedAggregator):
         else:
             threshold = self.threshold
         moved = neighbourhood.mixing * clipping_factor(neighbourhood, squared.sqrt_(), threshold)
-        return one_hot(neighbourhood.finite, 0) * (1 - moved.sum(-1, keepdim=True)) + moved
+        return moved_towards(neighbourhood, moved)
 
 
 def _adaptive_threshold(neighbourhood: Neighbourhood, squared: Tensor) -> Tensor:

@@ -1,7 +1,7 @@
 """Clipped sum: clipped gossip with a threshold that follows from the inputs."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -10,12 +10,12 @@ from bezoar._options import Positive
 from bezoar.aggregators._centered_clipping import clipping_factor
 from bezoar.aggregators._clipped_gossip import ROUNDING
 from bezoar.aggregators._neighbourhood import TIE, Neighbourhood
-from bezoar.aggregators._rule import Estimate, WeightedAggregator, one_hot
+from bezoar.aggregators._rule import EstimatingAggregator, moved_towards
 from bezoar.networks import Mixing
 
 
 @dataclass(frozen=True)
-class ClippedSum(WeightedAggregator):
+class ClippedSum(EstimatingAggregator):
     """`CS₊-RG <https://arxiv.org/abs/2410.10418>`_: ``y_w + η Σ_v E_wv clip(y_v − y_w, τ)``.
 
     With ``b_w`` the sum of the ``Q_w`` largest mixing weights of neighbours, ``τ`` is the largest
@@ -24,13 +24,10 @@ class ClippedSum(WeightedAggregator):
     infinitely far and move nothing; an own message that is not finite stays.
 
     Args:
-        estimate: the number of poisoned inputs ``Q_w``: ``"exact"``, ``"max"``, a number for all,
-            or such a number as ``"up_to_2"``, lower where the rule cannot bear so many.
         rate: how far to go, ``η``.
         mixing: the mixing matrix, ``"metropolis"`` or ``"equal"``.
     """
 
-    estimate: Estimate = "exact"
     rate: Positive = 1.0
     mixing: Mixing = "metropolis"
 
@@ -38,9 +35,6 @@ class ClippedSum(WeightedAggregator):
     label: ClassVar[str] = "CS+"
     colour: ClassVar[str] = "#B2182B"
     marker: ClassVar[str] = "+"
-
-    def inputs_needed(self, estimate: Any) -> Any:
-        return estimate + 1
 
     def weights(self, neighbourhood: Neighbourhood) -> Tensor:
         squared = neighbourhood.distances_to_own()
@@ -52,4 +46,4 @@ class ClippedSum(WeightedAggregator):
         threshold = threshold.masked_fill_(poisoned == 0, torch.inf)
         factor = clipping_factor(neighbourhood, squared.sqrt_(), threshold)
         moved = self.rate * neighbourhood.mixing * factor
-        return one_hot(neighbourhood.finite, 0) * (1 - moved.sum(-1, keepdim=True)) + moved
+        return moved_towards(neighbourhood, moved)

@@ -8,12 +8,12 @@ from torch import Tensor
 
 from bezoar._options import Positive
 from bezoar.aggregators._neighbourhood import Neighbourhood, normalised
-from bezoar.aggregators._rule import Estimate, WeightedAggregator
+from bezoar.aggregators._rule import EstimatingAggregator
 from bezoar.aggregators._spectrum import widest_direction
 
 
 @dataclass(frozen=True)
-class DivideAndConquer(WeightedAggregator):
+class DivideAndConquer(EstimatingAggregator):
     """`DnC <https://doi.org/10.14722/ndss.2021.24498>`_: outliers dropped in one direction.
 
     The ``⌊c Q_w⌋`` inputs are dropped that are farthest from the mean in the direction in which the
@@ -23,12 +23,9 @@ class DivideAndConquer(WeightedAggregator):
     dropped.
 
     Args:
-        estimate: the number of poisoned inputs ``Q_w``: ``"exact"``, ``"max"``, a number for all,
-            or such a number as ``"up_to_2"``, lower where the rule cannot bear so many.
         factor: how many inputs are dropped for one that is poisoned, ``c``.
     """
 
-    estimate: Estimate = "exact"
     factor: Positive = 1.0
 
     name: ClassVar[str] = "divide_and_conquer"

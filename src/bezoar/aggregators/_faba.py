@@ -1,17 +1,17 @@
 """FABA: drop what lies farthest from the mean, again and again."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from bezoar.aggregators._neighbourhood import Neighbourhood, normalised
-from bezoar.aggregators._rule import Estimate, WeightedAggregator
+from bezoar.aggregators._rule import EstimatingAggregator
 
 
 @dataclass(frozen=True)
-class FABA(WeightedAggregator):
+class FABA(EstimatingAggregator):
     """`FABA <https://www.ijcai.org/proceedings/2019/670>`_: outliers dropped one by one.
 
     ``Q_w`` times, the input farthest from the mean of those left is dropped; the mean of the rest
@@ -19,21 +19,15 @@ class FABA(WeightedAggregator):
     only where more of them come in than are dropped.
 
     Args:
-        estimate: the number of poisoned inputs ``Q_w``: ``"exact"``, ``"max"``, a number for all,
-            or such a number as ``"up_to_2"``, lower where the rule cannot bear so many.
         keep_own: never drop the own model, as in the code of the paper's authors.
     """
 
-    estimate: Estimate = "exact"
     keep_own: bool = False
 
     name: ClassVar[str] = "faba"
     label: ClassVar[str] = "FABA"
     colour: ClassVar[str] = "#009E73"
     marker: ClassVar[str] = "^"
-
-    def inputs_needed(self, estimate: Any) -> Any:
-        return estimate + 1
 
     def weights(self, neighbourhood: Neighbourhood) -> Tensor:
         return drop_farthest(neighbourhood, neighbourhood.mask.to(torch.float64), self.keep_own)

@@ -1,18 +1,18 @@
 """Krum: the input nearest to its neighbours, or several of them."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
 
 from bezoar._options import AtLeastOne
 from bezoar.aggregators._neighbourhood import Neighbourhood, normalised
-from bezoar.aggregators._rule import Estimate, WeightedAggregator
+from bezoar.aggregators._rule import EstimatingAggregator
 
 
 @dataclass(frozen=True)
-class Krum(WeightedAggregator):
+class Krum(EstimatingAggregator):
     """`Krum <https://arxiv.org/abs/1703.02757>`_: the input nearest to its neighbours.
 
     An input's score is the sum of its squared distances to the ``N̄_w − Q_w − 2`` inputs nearest
@@ -20,22 +20,16 @@ class Krum(WeightedAggregator):
     mean of several. Inputs that are not finite are never returned unless there is nothing else.
 
     Args:
-        estimate: the number of poisoned inputs ``Q_w``: ``"exact"``, ``"max"``, a number for all,
-            or such a number as ``"up_to_2"``, lower where the rule cannot bear so many.
         keep: the mean of so many inputs with the lowest scores is returned, at most of
             ``N̄_w − Q_w``; ``"most"`` means just these.
     """
 
-    estimate: Estimate = "exact"
     keep: AtLeastOne | Literal["most"] = 1
 
     name: ClassVar[str] = "krum"
     label: ClassVar[str] = "Krum"
     colour: ClassVar[str] = "#117733"
     marker: ClassVar[str] = "p"
-
-    def inputs_needed(self, estimate: Any) -> Any:
-        return estimate + 1
 
     def weights(self, neighbourhood: Neighbourhood) -> Tensor:
         finite = neighbourhood.finite

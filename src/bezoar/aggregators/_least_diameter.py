@@ -17,10 +17,6 @@ class LeastDiameter(LeastSubset):
     is least. With more than 12 inputs only one set for each input is tried, the inputs nearest to
     it. Of ties the set with the lowest agents is taken. Inputs that are not finite are dropped
     first; the output is NaN only where more of them come in than are dropped.
-
-    Args:
-        estimate: the number of poisoned inputs ``Q_w``: ``"exact"``, ``"max"``, a number for all,
-            or such a number as ``"up_to_2"``, lower where the rule cannot bear so many.
     """
 
     name: ClassVar[str] = "least_diameter"

@@ -4,36 +4,26 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cache
 from itertools import combinations
-from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
 from bezoar.aggregators._neighbourhood import TIE, Neighbourhood, normalised
-from bezoar.aggregators._rule import Estimate, WeightedAggregator
+from bezoar.aggregators._rule import EstimatingAggregator
 
 #: With up to so many inputs every set is tried.
 ENUMERATED = 12
 
 
 @dataclass(frozen=True)
-class LeastSubset(WeightedAggregator):
+class LeastSubset(EstimatingAggregator):
     """The mean of the ``N̄_w − Q_w`` inputs that are least spread.
 
     With up to 12 inputs all sets of that size are tried. With more, one set for each input: that of
     the inputs nearest to it. Of equally good sets the one with the lowest agents is taken. Inputs
     that are not finite are dropped first; the output is NaN only where more of them come in.
-
-    Args:
-        estimate: the number of poisoned inputs ``Q_w``: ``"exact"``, ``"max"``, a number for all,
-            or such a number as ``"up_to_2"``, lower where the rule cannot bear so many.
     """
-
-    estimate: Estimate = "exact"
-
-    def inputs_needed(self, estimate: Any) -> Any:
-        return estimate + 1
 
     @abstractmethod
     def spread(self, squared: Tensor, members: Tensor) -> Tensor:

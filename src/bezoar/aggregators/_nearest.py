@@ -1,37 +1,28 @@
 """Nearest neighbours: the mean of the inputs nearest to the own model."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from bezoar.aggregators._neighbourhood import Neighbourhood, normalised
-from bezoar.aggregators._rule import Estimate, WeightedAggregator, one_hot
+from bezoar.aggregators._rule import EstimatingAggregator, one_hot
 
 
 @dataclass(frozen=True)
-class Nearest(WeightedAggregator):
+class Nearest(EstimatingAggregator):
     """`NNA <https://arxiv.org/abs/2209.10931>`_: the mean of the nearest neighbours.
 
     The mean of the ``N̄_w − Q_w`` inputs nearest to the own message, itself included, is returned.
     Inputs that are not finite count as infinitely far; the output is NaN only where more of them
     come in than are dropped, or where the own message is not finite.
-
-    Args:
-        estimate: the number of poisoned inputs ``Q_w``: ``"exact"``, ``"max"``, a number for all,
-            or such a number as ``"up_to_2"``, lower where the rule cannot bear so many.
     """
-
-    estimate: Estimate = "exact"
 
     name: ClassVar[str] = "nearest"
     label: ClassVar[str] = "NNA"
     colour: ClassVar[str] = "#1B7F79"
     marker: ClassVar[str] = "*"
-
-    def inputs_needed(self, estimate: Any) -> Any:
-        return estimate + 1
 
     def weights(self, neighbourhood: Neighbourhood) -> Tensor:
         ranks = neighbourhood.ranks(neighbourhood.distances_to_own())

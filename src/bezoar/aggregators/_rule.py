@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import Field as Option
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -199,6 +199,21 @@ class WeightedAggregator(Aggregator, ABC):
         """``[..., m]`` the weight of each slot; they sum to one and are zero at padding."""
 
 
+@dataclass(frozen=True)
+class EstimatingAggregator(WeightedAggregator):
+    """A rule by weights that takes some of its inputs for poisoned.
+
+    Args:
+        estimate: the number of poisoned inputs ``Q_w``: ``"exact"``, ``"max"``, a number for all,
+            or such a number as ``"up_to_2"``, lower where the rule cannot bear so many.
+    """
+
+    estimate: Estimate = "exact"
+
+    def inputs_needed(self, estimate: Any) -> Any:
+        return estimate + 1
+
+
 class CoordinateAggregator(Aggregator, ABC):
     """A rule that sorts each coordinate of the inputs and averages by rank.
 
@@ -229,6 +244,11 @@ class CoordinateAggregator(Aggregator, ABC):
         ``None`` when every rank may matter.
         """
         return None
+
+
+def moved_towards(neighbourhood: Neighbourhood, moves: Tensor) -> Tensor:
+    """``[..., m]`` the weights of ``y_w + Σ_v s_v (y_v − y_w)``, with the moves ``s [..., m]``."""
+    return one_hot(neighbourhood.finite, 0) * (1 - moves.sum(-1, keepdim=True)) + moves
 
 
 def one_hot(like: Tensor, slot: int) -> Tensor:

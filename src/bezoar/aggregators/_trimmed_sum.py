@@ -1,7 +1,7 @@
 """Trimmed sum: the weighted mean without the farthest weight."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -9,12 +9,12 @@ from torch import Tensor
 from bezoar._options import Positive
 from bezoar.aggregators._clipped_gossip import ROUNDING
 from bezoar.aggregators._neighbourhood import Neighbourhood
-from bezoar.aggregators._rule import Estimate, WeightedAggregator, one_hot
+from bezoar.aggregators._rule import EstimatingAggregator, moved_towards
 from bezoar.networks import Mixing
 
 
 @dataclass(frozen=True)
-class TrimmedSum(WeightedAggregator):
+class TrimmedSum(EstimatingAggregator):
     """`GTS-RG <https://arxiv.org/abs/2410.10418>`_: ``y_w + η Σ_v E_wv κ_v (y_v − y_w)``.
 
     With ``b_w`` the sum of the ``Q_w`` largest mixing weights of neighbours, the inputs farthest
@@ -23,13 +23,10 @@ class TrimmedSum(WeightedAggregator):
     move nothing; an own message that is not finite stays.
 
     Args:
-        estimate: the number of poisoned inputs ``Q_w``: ``"exact"``, ``"max"``, a number for all,
-            or such a number as ``"up_to_2"``, lower where the rule cannot bear so many.
         rate: how far to go, ``η``.
         mixing: the mixing matrix, ``"metropolis"`` or ``"equal"``.
     """
 
-    estimate: Estimate = "exact"
     rate: Positive = 1.0
     mixing: Mixing = "metropolis"
 
@@ -37,9 +34,6 @@ class TrimmedSum(WeightedAggregator):
     label: ClassVar[str] = "GTS"
     colour: ClassVar[str] = "#7B3294"
     marker: ClassVar[str] = "H"
-
-    def inputs_needed(self, estimate: Any) -> Any:
-        return estimate + 1
 
     def weights(self, neighbourhood: Neighbourhood) -> Tensor:
         ranks = neighbourhood.ranks(neighbourhood.distances_to_own())
@@ -52,4 +46,4 @@ class TrimmedSum(WeightedAggregator):
         moved = torch.zeros_like(mixing).scatter_(-1, farthest_first, kept)
         usable = neighbourhood.finite & neighbourhood.finite[..., :1]
         moved = self.rate * moved.masked_fill_(~usable, 0)
-        return one_hot(neighbourhood.finite, 0) * (1 - moved.sum(-1, keepdim=True)) + moved
+        return moved_towards(neighbourhood, moved)

@@ -50,7 +50,8 @@ class Spectral(Attack):
     """`The spectral attack <https://arxiv.org/abs/2410.10418>`_: ``y_w + s φ_w Σ_v φ_v y_v``.
 
     ``φ`` is the Fiedler vector of the regular network, of length one: the direction in which it
-    falls into two halves most easily. So each half is drawn away from the other.
+    falls into two halves most easily. So each half is drawn away from the other. Where there are
+    several such directions, as on a ring, it is one of them, and which may depend on the machine.
 
     Args:
         scale: the factor ``s``.

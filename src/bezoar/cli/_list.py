@@ -8,7 +8,7 @@ from typing import Any
 from bezoar import training
 from bezoar._options import choose, default_options, options_model, summary_of
 from bezoar._parts import KINDS, maker, parts_of
-from bezoar.aggregators import Aggregator
+from bezoar.aggregators import BEFORE, Aggregator
 from bezoar.attacks import Attack
 from bezoar.cli._screen import console, print_json, print_table
 from bezoar.report import Table
@@ -17,6 +17,7 @@ from bezoar.report import Table
 def list_(kind: str | None, name: str | None, json: bool) -> None:
     """Print what can be chosen; or the page of one thing."""
     tables: dict[str, Mapping[str, Any]] = {f"{kind}s": parts_of(kind) for kind in KINDS}
+    tables["before"] = {name: summary_of(step) for name, step in BEFORE.items()}
     tables["metrics"] = {name: metric.title for name, metric in training.METRICS.items()}
     kinds = tables if kind is None else {kind: choose("kind", kind, tables)}
     if kind is not None and name is not None:

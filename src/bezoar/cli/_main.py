@@ -318,8 +318,8 @@ def list_(
     kind: Annotated[
         str | None,
         typer.Argument(
-            help="aggregators, networks, datasets, partitions, models, starts, attacks, "
-            "optimizers, schedules or metrics."
+            help="aggregators, before (what can be done before one, as in nnm+krum), networks, "
+            "datasets, partitions, models, starts, attacks, optimizers, schedules or metrics."
         ),
     ] = None,
     name: Annotated[str | None, typer.Argument(help="One of them: all about it.")] = None,
