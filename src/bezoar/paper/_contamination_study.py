@@ -139,7 +139,7 @@ def block_network(regular: int = REGULAR, poisoned: int = POISONED, heard: int =
 
 
 def _labels(network: Network, instance: int) -> list[int]:
-    """``[W]`` label 0 or 1 (the docstring's 1 and 2) of every agent."""
+    """``[W]`` label 0 or 1, called 1 and 2 in docs/theory.md, of every agent."""
     if instance == 0:
         return [int(poisoned) for poisoned in network.poisoned_mask]
     heard = int(network.degrees[0])  # the own model for the poisoned input
