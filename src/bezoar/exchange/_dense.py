@@ -98,7 +98,7 @@ class DenseExchange:
                     gram[again] = self._closer_products(table.inputs(slots, again), map)
             elif layers is not None:
                 run = torch.arange(len(rows), device=slots.device)[:, None, None]
-                layers = layers.at(slots + table.length * run)
+                layers = layers.at(slots + table.length * run, len(rows))
             weights = self._weights(here.seen(present, names, gram, layers, *table.when))
             part = rows[0].new_zeros(*weights.shape[:2], table.length)
             part.scatter_add_(-1, slots.expand_as(weights), weights.to(part.dtype))

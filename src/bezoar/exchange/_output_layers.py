@@ -25,6 +25,8 @@ class GatheredLayers:
         rows: ``[..., m]`` the message behind each slot.
         map: what goes through the pieces of work.
         tuning: how the work is cut up.
+        runs: the messages are those of so many runs, one after the other, with slots of all runs;
+            ``None`` if nothing is known of runs.
     """
 
     layers: Tensor
@@ -33,10 +35,11 @@ class GatheredLayers:
     rows: Tensor
     map: Map
     tuning: Tuning
+    runs: int | None = None
 
-    def at(self, rows: Tensor) -> "GatheredLayers":
+    def at(self, rows: Tensor, runs: int | None = None) -> "GatheredLayers":
         """Those behind other slots."""
-        return replace(self, rows=rows)
+        return replace(self, rows=rows, runs=runs)
 
     @property
     def finite(self) -> Tensor:
@@ -47,9 +50,14 @@ class GatheredLayers:
         return self.all_norms[self.rows].masked_fill_(~self.finite.unsqueeze(-1), 0).mT
 
     def products(self, classes: Tensor) -> tuple[Tensor, Tensor]:
-        _, _, features = self.layers.shape
+        count, kinds, features = self.layers.shape
         *batch, slots = self.rows.shape
-        size = 8 * slots * classes.shape[-1] * features
+        chosen = classes.shape[-1]
+        if self.runs is not None and self.layers.dtype == torch.float32:
+            agents = self.rows.shape[1]
+            if kinds * (count // self.runs) ** 2 <= chosen * agents * slots**2:
+                return self._products_of_runs(self.runs, classes)
+        size = 8 * slots * chosen * features
         most = max(1, self.tuning.block_bytes // size)
         pieces = zip(
             self.rows.flatten(0, -2).split(most), classes.flatten(0, -2).split(most), strict=True
@@ -71,14 +79,41 @@ class GatheredLayers:
             values.masked_fill_(gone.unsqueeze(-1), 0)
         if values.dtype == torch.float64:
             return values @ values.mT, inner_products(GatheredInputs.held(values), self.tuning)
-        # Products in a wider type than the layers' are as exact as the layers are.
-        exact = values.to(torch.float64)
-        reference = exact[:, :1].clone()
-        exact -= reference
-        centred = exact @ exact.mT
-        # (r + a)ᵀ (r + b) = aᵀb + rᵀa + rᵀb + rᵀr
-        along = exact @ reference.mT
-        return centred + along + along.mT + reference @ reference.mT, centred
+        return _exact_products(values)
+
+    def _products_of_runs(self, runs: int, classes: Tensor) -> tuple[Tensor, Tensor]:
+        """:meth:`products` from those of all messages of a run, class by class."""
+        layers = self.layers.unflatten(0, (runs, -1)).transpose(1, 2)
+        gone = ~self.all_finite.view(runs, 1, -1, 1)
+        careful = some(gone)
+
+        def of_run(run: int) -> tuple[Tensor, Tensor]:
+            values = layers[run].masked_fill(gone[run], 0) if careful else layers[run]
+            return _exact_products(values)
+
+        known = [torch.stack(part) for part in zip(*self.map(of_run, range(runs)), strict=True)]
+        count = layers.shape[2]
+        rows = self.rows - count * torch.arange(runs, device=self.rows.device)[:, None, None]
+        pairs = rows.unsqueeze(-1) * count + rows.unsqueeze(-2)
+        places = classes[..., None, None] * count**2 + pairs.unsqueeze(2)
+        raw, centred = (
+            part.flatten(1).gather(1, places.flatten(1)).view(places.shape).sum(2) for part in known
+        )
+        return raw, centred
+
+
+def _exact_products(values: Tensor) -> tuple[Tensor, Tensor]:
+    """``[..., m, m]`` inner products of ``[..., m, features]``, and about the first as reference.
+
+    Products in float64, a wider type than the values', are as exact as the values are.
+    """
+    exact = values.to(torch.float64)
+    reference = exact[..., :1, :].clone()
+    exact -= reference
+    centred = exact @ exact.mT
+    # (r + a)ᵀ (r + b) = aᵀb + rᵀa + rᵀb + rᵀr
+    along = exact @ reference.mT
+    return centred + along + along.mT + reference @ reference.mT, centred
 
 
 def read_layers(
