@@ -58,8 +58,8 @@ def real_archives():
 def random_archives(tmp_path_factory):
     """A folder with archives of a few random images in the same layout."""
     folder = tmp_path_factory.mktemp("archives")
-    cifar100_archive(folder / "cifar-100-python-random.tar.gz", train=3, test=2)
-    tiny_imagenet_archive(folder / "tiny-imagenet-200-random.zip", classes=200, train=3, test=2)
+    cifar100_archive(folder / "cifar-100-python-random.tar.gz", train=2, test=1)
+    tiny_imagenet_archive(folder / "tiny-imagenet-200-random.zip", classes=200, train=2, test=1)
     return folder
 
 
