@@ -20,6 +20,7 @@ from aggregator_properties import (
     Symmetric,
     WeighsInputs,
 )
+from aggregator_reference import composed
 from aggregator_robustness import (
     LeavesOutBadMessages,
     ResolvesConsensus,
@@ -61,6 +62,18 @@ def test_small_neighbourhoods_are_split_best_beside_large_ones():
         for name, constants in PATHS.items():
             found = apply(case.rule(), messages, network, tuning=constants)
             assert_close(found[small], expected[small], 1e-9, name)
+
+
+@pytest.mark.parametrize(("agents", "cases"), [(13, 20), (19, 60), (40, 10)])
+def test_the_best_split_known_of_many_inputs_is_found(agents, cases):
+    """Of inputs without any clusters, where the two farthest lead astray every third time."""
+    rng = np.random.default_rng(agents)
+    case, network = Case("lfighter", head=HEAD), networks.star(agents)
+    messages = rng.normal(size=(cases, agents, 8))
+    found = apply(case.rule(), messages, network)[:, 0]
+    for run, model in zip(messages, found, strict=True):
+        expected, _ = composed(case.name, 0, dict(enumerate(run)), {}, 0, case.options)
+        assert_close(model, expected, 1e-9)
 
 
 def test_only_the_two_loudest_classes_count():

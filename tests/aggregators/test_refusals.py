@@ -27,6 +27,8 @@ LABELS = {
     "least_eigenvalue": "SMEA",
     "caf": "CAF",
     "divide_and_conquer": "DnC",
+    "meamed": "MeaMed",
+    "bulyan": "Bulyan",
     "balance": "BALANCE",
     "local": "Local",
 }

@@ -44,6 +44,8 @@ def every_rule(threshold=1.0, head=None, estimate="exact", trimmed=None):
         aggregators.create("arc+trimmed_mean", estimate=estimate if trimmed is None else trimmed),
         aggregators.create("bucketing+faba", estimate=0),
         aggregators.CAF(estimate if trimmed is None else trimmed),
+        aggregators.MeaMed(estimate),
+        aggregators.Bulyan(0 if trimmed == 0 else "up_to_1"),
         aggregators.Local(),
     ]
     return rules if head is None else [*rules, aggregators.LFighter(head)]

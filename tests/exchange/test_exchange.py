@@ -37,6 +37,8 @@ EVERY_RULE = [
     *(Case(name) for name in ("least_diameter", "least_variance", "least_eigenvalue")),
     Case("divide_and_conquer"),
     Case("caf", estimate=0),
+    Case("meamed"),
+    Case("bulyan", estimate=0),
     Case("balance", reach=1.2),
     Case("local"),
 ]
@@ -48,7 +50,11 @@ def test_every_rule_is_here():
     assert {case.name for case in EVERY_RULE} == set(aggregators.AGGREGATORS)
 
 
-@pytest.mark.parametrize("case", [case for case in EVERY_RULE if "least" not in case.name], ids=str)
+#: Of so many inputs these rules do not look at every split or subset, nor does the loop.
+SEARCHING = ("least_diameter", "least_variance", "least_eigenvalue", "lfighter")
+
+
+@pytest.mark.parametrize("case", [c for c in EVERY_RULE if c.name not in SEARCHING], ids=str)
 def test_a_star_of_300_leaves(case):
     network = networks.star(301, poisoned=3)
     assert not is_dense(network)

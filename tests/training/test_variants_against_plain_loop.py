@@ -34,6 +34,7 @@ RULES = [
     aggregators.LFighter(),
     aggregators.Median(),
     aggregators.Krum(),
+    aggregators.MeaMed(),
 ]
 
 #: The geometric median is smoothed by a millionth, and found to a hundred-thousandth.

@@ -10,6 +10,7 @@ from typing import Any
 from bezoar import _options
 from bezoar.aggregators._balance import Balance
 from bezoar.aggregators._before import BEFORE, Before, compose, mixed
+from bezoar.aggregators._bulyan import Bulyan
 from bezoar.aggregators._caf import CAF
 from bezoar.aggregators._centered_clipping import CenteredClipping
 from bezoar.aggregators._clipped_gossip import ClippedGossip
@@ -24,6 +25,7 @@ from bezoar.aggregators._least_variance import LeastVariance
 from bezoar.aggregators._lfighter import LFighter
 from bezoar.aggregators._local import Local
 from bezoar.aggregators._mean import Mean
+from bezoar.aggregators._meamed import MeaMed
 from bezoar.aggregators._median import Median
 from bezoar.aggregators._nearest import Nearest
 from bezoar.aggregators._neighbourhood import (
@@ -39,6 +41,7 @@ from bezoar.aggregators._rule import (
     CoordinateAggregator,
     Estimate,
     EstimatingAggregator,
+    RankAggregator,
     WeightedAggregator,
 )
 from bezoar.aggregators._trimmed_mean import TrimmedMean
@@ -68,6 +71,8 @@ AGGREGATORS: dict[str, type[Aggregator]] = {
         LeastEigenvalue,
         CAF,
         DivideAndConquer,
+        MeaMed,
+        Bulyan,
         Balance,
         Local,
     )
@@ -84,6 +89,7 @@ __all__ = [
     "Aggregator",
     "Balance",
     "Before",
+    "Bulyan",
     "CenteredClipping",
     "ClippedGossip",
     "ClippedSum",
@@ -97,12 +103,14 @@ __all__ = [
     "LeastEigenvalue",
     "LeastVariance",
     "Local",
+    "MeaMed",
     "Mean",
     "Median",
     "Nearest",
     "Neighbourhood",
     "OutputLayer",
     "OutputLayers",
+    "RankAggregator",
     "TrimmedMean",
     "TrimmedSum",
     "WeightedAggregator",

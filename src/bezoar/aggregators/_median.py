@@ -7,11 +7,11 @@ import torch
 from torch import Tensor
 
 from bezoar.aggregators._neighbourhood import normalised
-from bezoar.aggregators._rule import CoordinateAggregator
+from bezoar.aggregators._rule import RankAggregator
 
 
 @dataclass(frozen=True)
-class Median(CoordinateAggregator):
+class Median(RankAggregator):
     """The median, coordinate by coordinate; of an even number the mean of the middle two.
 
     NaN counts as plus infinity; the output is finite while fewer than half of the values are not.

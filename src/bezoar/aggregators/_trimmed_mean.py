@@ -7,11 +7,11 @@ import torch
 from torch import Tensor
 
 from bezoar.aggregators._neighbourhood import normalised
-from bezoar.aggregators._rule import CoordinateAggregator, Estimate
+from bezoar.aggregators._rule import Estimate, RankAggregator
 
 
 @dataclass(frozen=True)
-class TrimmedMean(CoordinateAggregator):
+class TrimmedMean(RankAggregator):
     """`Trimmed mean <https://arxiv.org/abs/1803.01498>`_, coordinate by coordinate.
 
     The ``Q_w`` largest and the ``Q_w`` smallest values are dropped, the mean of the rest is
