@@ -24,8 +24,8 @@ from bezoar.aggregators._least_eigenvalue import LeastEigenvalue
 from bezoar.aggregators._least_variance import LeastVariance
 from bezoar.aggregators._lfighter import LFighter
 from bezoar.aggregators._local import Local
-from bezoar.aggregators._mean import Mean
 from bezoar.aggregators._meamed import MeaMed
+from bezoar.aggregators._mean import Mean
 from bezoar.aggregators._median import Median
 from bezoar.aggregators._nearest import Nearest
 from bezoar.aggregators._neighbourhood import (

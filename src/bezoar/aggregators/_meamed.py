@@ -75,12 +75,14 @@ def _exchanges(ordered: Sequence[Tensor], kept: int) -> Sequence[tuple[Tensor, T
     is infinite is infinitely far, even from a median that is.
     """
     below, above = ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2]
-    pairs = zip(ordered, ordered[kept:], strict=False)
-    away = (((below - low), (high - above)) for low, high in pairs)
-    known = (
-        (first.nan_to_num_(torch.inf), second.nan_to_num_(torch.inf)) for first, second in away
-    )
-    return [(first > second, first >= second) for first, second in known]
+    found = []
+    for low, high in zip(ordered, ordered[kept:], strict=False):
+        down, up = (
+            apart.nan_to_num_(torch.inf, torch.inf, -torch.inf)
+            for apart in (below - low, high - above)
+        )
+        found.append((down > up, down >= up))
+    return found
 
 
 def _sum(values: Sequence[Tensor]) -> Tensor:
