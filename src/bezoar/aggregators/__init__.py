@@ -37,6 +37,7 @@ from bezoar.aggregators._neighbourhood import (
 from bezoar.aggregators._rfa import RFA
 from bezoar.aggregators._rule import (
     REMEMBERED,
+    THREATS,
     Aggregator,
     CoordinateAggregator,
     Estimate,
@@ -86,6 +87,7 @@ __all__ = [
     "IOS",
     "REMEMBERED",
     "RFA",
+    "THREATS",
     "Aggregator",
     "Balance",
     "Before",

@@ -258,6 +258,9 @@ def compose(names: tuple[str, ...], rule: Any) -> type[Aggregator]:
         "before": steps,
         "colour": "",
         "marker": "",
+        "withstands": (),
+        "breakdown": None,
+        "majority_dominant": None,
         "inputs_needed": inputs_needed,
     }
     if by_weights:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from bezoar.aggregators._meamed import extent_around_median, mean_around_median
 from bezoar.aggregators._neighbourhood import Neighbourhood
-from bezoar.aggregators._rule import CoordinateAggregator, Estimate
+from bezoar.aggregators._rule import THREATS, CoordinateAggregator, Estimate
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,9 @@ class Bulyan(CoordinateAggregator):
     label: ClassVar[str] = "Bulyan"
     colour: ClassVar[str] = "#4575B4"
     marker: ClassVar[str] = "_"
+    withstands: ClassVar[tuple[str, ...]] = tuple(THREATS)
+    breakdown: ClassVar[float] = 1 / 4
+    majority_dominant: ClassVar[bool] = True
     reads: ClassVar[str] = "gram"
     keeps: ClassVar[str] = "drops four for each of them and must keep one"
 

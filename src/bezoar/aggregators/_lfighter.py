@@ -55,6 +55,9 @@ class LFighter(WeightedAggregator):
     label: ClassVar[str] = "LFighter"
     colour: ClassVar[str] = "#999933"
     marker: ClassVar[str] = "<"
+    withstands: ClassVar[tuple[str, ...]] = ("labels", "non_finite")
+    breakdown: ClassVar[float] = 0.0
+    majority_dominant: ClassVar[bool] = False
     reads: ClassVar[str] = "output_layer"
 
     def output_layer(self) -> OutputLayer | None:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from bezoar.aggregators._rule import CoordinateAggregator, Estimate
+from bezoar.aggregators._rule import THREATS, CoordinateAggregator, Estimate
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,9 @@ class MeaMed(CoordinateAggregator):
     label: ClassVar[str] = "MeaMed"
     colour: ClassVar[str] = "#BC80BD"
     marker: ClassVar[str] = "."
+    withstands: ClassVar[tuple[str, ...]] = tuple(THREATS)
+    breakdown: ClassVar[float] = 1 / 2
+    majority_dominant: ClassVar[bool] = True
 
     def inputs_needed(self, estimate: Any) -> Any:
         return estimate + 1

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from bezoar.aggregators._neighbourhood import normalised
-from bezoar.aggregators._rule import RankAggregator
+from bezoar.aggregators._rule import THREATS, RankAggregator
 
 
 @dataclass(frozen=True)
@@ -21,6 +21,9 @@ class Median(RankAggregator):
     label: ClassVar[str] = "Median"
     colour: ClassVar[str] = "#332288"
     marker: ClassVar[str] = "h"
+    withstands: ClassVar[tuple[str, ...]] = tuple(THREATS)
+    breakdown: ClassVar[float] = 1 / 2
+    majority_dominant: ClassVar[bool] = True
 
     def rank_weights(self, size: int, estimate: Tensor) -> Tensor:
         rank = torch.arange(size, device=estimate.device).expand(*estimate.shape, size)

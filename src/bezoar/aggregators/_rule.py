@@ -24,6 +24,13 @@ from bezoar.networks import Network, as_network
 #: its model before the local update, which in Algorithm 1 are the same; and a model of zeros.
 REMEMBERED = ("previous_output", "model_before_step", "origin")
 
+#: What poisoned agents may do, in words.
+THREATS = {
+    "labels": "train with wrong labels and follow the protocol",
+    "messages": "send any numbers",
+    "non_finite": "send what is not finite",
+}
+
 #: How an estimate begins that is lower where the rule cannot bear so many.
 UP_TO = "up_to_"
 
@@ -60,6 +67,12 @@ class Aggregator(Part):
         marker: a matplotlib marker for its curves; by default it follows from the name.
         before: what is done to the inputs before, in a composed rule such as ``nnm+krum``.
         keeps: what the rule must keep when it drops inputs, for the error where it cannot.
+        withstands: which of :data:`THREATS` leave a regular agent's output within bounds, with the
+            rule's default options and an exact estimate; empty where nobody has said.
+        breakdown: up to which share of poisoned inputs that holds of messages, as the number of
+            inputs grows; 0 where a fixed number of them is enough to break the rule.
+        majority_dominant: whether it returns what all regular inputs say, if they are a strict
+            majority and say the same, wherever the rule is possible.
     """
 
     label: ClassVar[str] = ""
@@ -67,6 +80,9 @@ class Aggregator(Part):
     marker: ClassVar[str] = ""
     before: ClassVar[tuple[Any, ...]] = ()
     keeps: ClassVar[str] = "must keep at least one"
+    withstands: ClassVar[tuple[str, ...]] = ()
+    breakdown: ClassVar[float | None] = None
+    majority_dominant: ClassVar[bool | None] = None
 
     def __call__(self, messages: ArrayLike | Tensor, network: Network) -> Tensor:
         """Aggregate at every agent.

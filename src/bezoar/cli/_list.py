@@ -3,12 +3,14 @@
 import inspect
 import re
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Any
 
-from bezoar import training
+from bezoar import theory, training
+from bezoar._errors import BezoarError
 from bezoar._options import choose, default_options, options_model, summary_of
 from bezoar._parts import KINDS, maker, parts_of
-from bezoar.aggregators import BEFORE, Aggregator
+from bezoar.aggregators import BEFORE, THREATS, Aggregator
 from bezoar.attacks import Attack
 from bezoar.cli._screen import console, print_json, print_table
 from bezoar.report import Table
@@ -33,6 +35,50 @@ def list_(kind: str | None, name: str | None, json: bool) -> None:
             options = ", ".join(f"{option}={value}" for option, value in entry["options"].items())
             rows.append((entry["name"], options, entry["summary"]))
         print_table(Table.of(name, ("name", "options", "what it is"), rows))
+
+
+def list_threats(kind: str | None, name: str | None, json: bool) -> None:
+    """Print which aggregator withstands what, as their classes declare it."""
+    if kind not in (None, "aggregators"):
+        raise BezoarError(f"--threats: it is told of aggregators, found {kind!r}")
+    rules = parts_of("aggregator") if name is None else {name: maker("aggregator", name)}
+    told = {rule: _withstands(entry) for rule, entry in rules.items()}
+    if json:
+        print_json({"threats": THREATS, "aggregators": told})
+        return
+    rows = [
+        (rule, _answer(said["labels"]), share, _answer(said["non_finite"]), majority, order)
+        for rule, said in told.items()
+        for share, majority, order in [_more(said)]
+    ]
+    for threat, what in THREATS.items():
+        console.print(f"{threat}: poisoned agents {what}.", markup=False)
+    console.print("messages: from which share of the inputs; majority: majority-dominant.")
+    columns = ("rule", *THREATS, "majority", "order of ρ")
+    print_table(Table.of("threats", columns, rows))
+
+
+def _withstands(rule: type[Aggregator]) -> dict[str, Any]:
+    """What a rule declares that it withstands, and the order of ρ where the theory knows it."""
+    orders = {row.aggregator: row.order for row in theory.contraction_orders(0.0)}
+    declared = bool(rule.withstands)
+    return {
+        **{threat: threat in rule.withstands if declared else None for threat in THREATS},
+        "breakdown": rule.breakdown,
+        "majority_dominant": rule.majority_dominant,
+        "contraction": orders.get(rule.name),
+    }
+
+
+def _answer(found: bool | None) -> str:
+    return {True: "yes", False: "no", None: "not said"}[found]
+
+
+def _more(said: Mapping[str, Any]) -> tuple[str, str, str]:
+    """The share of inputs that may send anything, majority dominance, and the order of ρ."""
+    share = said["breakdown"]
+    told = "not said" if share is None else f"below {Fraction(share)}" if share else "no"
+    return told, _answer(said["majority_dominant"]), said["contraction"] or "unknown"
 
 
 def _entries(table: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -60,6 +106,7 @@ def _page(kind: str, name: str, table: Mapping[str, Any]) -> dict[str, Any]:
     made = _made(entry)
     if isinstance(made, Aggregator):
         page["needs"] = _needs(made)
+        page["withstands"] = _withstands(type(made))
     if isinstance(made, Attack):
         page["knows"] = KNOWN[made.knows] if made.lies else KNOWN["labels"]
     return page
@@ -122,6 +169,14 @@ def _print_page(page: dict[str, Any]) -> None:
             told = page[said]
             console.print(f"{title}: {told if isinstance(told, str) else '; '.join(told)}.")
             console.print()
+    if "withstands" in page:
+        said = page["withstands"]
+        share, majority, order = _more(said)
+        for threat, what in THREATS.items():
+            answer = f"{share} of the inputs" if said[threat] and threat == "messages" else ""
+            console.print(f"Withstands agents that {what}: {answer or _answer(said[threat])}.")
+        console.print(f"Majority-dominant: {majority}. Order of ρ in δ_max: {order}.")
+        console.print()
     if page["options"]:
         rows = [
             (option, "must be given" if default is None else str(default), page["meaning"][option])
