@@ -30,6 +30,7 @@ from aggregator_robustness import (
 
 from bezoar import Network, networks
 from bezoar.aggregators import LFighter, OutputLayer
+from bezoar.exchange import Exchange, Sent
 
 
 class TestLFighter(
@@ -103,6 +104,50 @@ def test_of_two_equal_clusters_the_lowest_agents_is_kept(where):
     messages = np.array([[1.0, 0.0], [0.0, 1.0]])
     found = apply(LFighter(head=(2, 1)), messages, networks.line(2), tuning=PATHS[where])
     assert_close(found, messages[[0, 0]], 1e-15)
+
+
+@pytest.mark.parametrize("where", PATHS)
+def test_on_updates_it_looks_at_what_the_local_updates_changed(where):
+    """As the loop on ``x_w − y_v``, near consensus too, with more inputs than can be enumerated."""
+    rng, rule = np.random.default_rng(25), LFighter(head=HEAD, on="updates")
+    for network, size in ((networks.two_castle(10), 1.0), (networks.complete(14), 1e-8)):
+        before = rng.normal(size=8) + size * rng.normal(size=(network.agents, 8))
+        messages = before + 0.3 * size * rng.normal(size=before.shape)
+        remembered = {"model_before_step": torch.from_numpy(before)[None]}
+        exchange = Exchange([rule], [network], tuning=PATHS[where])
+        [found], _ = exchange(Sent(torch.from_numpy(messages)[None], None, remembered))
+        for agent in range(network.agents):
+            senders = [agent, *network.neighbours(agent)]
+            updates = {v: before[agent] - messages[v] for v in sorted(senders)}
+            _, given = composed("lfighter", agent, updates, {}, 0, {"head": HEAD})
+            moved = sum(share * (messages[v] - messages[agent]) for v, share in given.items())
+            assert_close(found[agent] - messages[agent], moved, 1e-9 * size + 1e-15)
+            known = {"model_before_step": before[agent]}
+            alone = rule.at(messages[senders], senders=senders, remembered=known)
+            assert_close(alone, found[agent], 1e-14)
+
+
+@pytest.mark.parametrize("where", PATHS)
+def test_on_updates_biases_count_where_they_are_known(where):
+    # Only the biases of classes 0 and 2 change much, so their rows say who is alike.
+    rng, network = np.random.default_rng(26), networks.complete(6)
+    messages = 0.01 * rng.normal(size=(1, 6, 9))
+    messages[..., [6, 8]] += rng.normal(size=(6, 2))
+    messages[..., 7] = 0
+    zeros = torch.zeros(1, 6, 9, dtype=torch.float64)
+    sent = Sent(torch.from_numpy(messages), None, {"model_before_step": zeros})
+    found = {}
+    for bias in (6, None):
+        layer = OutputLayer(3, 2, bias=bias)
+        options = {"layer": layer, "tuning": PATHS[where]}
+        found[bias] = Exchange([LFighter(on="updates")], [network], **options)(sent)[0]
+    silent = messages.copy()
+    silent[..., [2, 3]] = 0  # as if class 1 were never among the two loudest
+    sent = Sent(torch.from_numpy(silent), None, {"model_before_step": zeros})
+    expected = Exchange([LFighter(head=HEAD, on="updates")], [network])(sent)[0]
+    rest = [0, 1, 4, 5, 6, 7, 8]
+    assert_close(found[6][..., rest], expected[..., rest], 1e-12)
+    assert (found[None] - found[6]).abs().max() > 1e-3
 
 
 @pytest.mark.parametrize("where", PATHS)

@@ -32,7 +32,7 @@ class Krum(EstimatingAggregator):
     marker: ClassVar[str] = "p"
     withstands: ClassVar[tuple[str, ...]] = tuple(THREATS)
     breakdown: ClassVar[float] = 1 / 2
-    majority_dominant: ClassVar[bool] = True
+    majority_dominant: ClassVar[bool] = False  # it needs three inputs more than a majority
 
     def weights(self, neighbourhood: Neighbourhood) -> Tensor:
         finite = neighbourhood.finite

@@ -1,12 +1,13 @@
 """LFighter: cluster the output layers, keep the cluster whose members differ more."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from pydantic import Field
 from torch import Tensor
+from torch.nn.functional import pad
 
 from bezoar._options import AtLeastOne
 from bezoar._questions import answered_at_once, some
@@ -47,9 +48,15 @@ class LFighter(WeightedAggregator):
     Args:
         head: ``(classes, features)``: the output layer is the first ``classes × features`` block
             of a message, one row a class. In training the model knows it.
+        on: ``"models"``: the output layers of the messages themselves, as in the paper. Or
+            ``"updates"``, as in the original: those of ``x_w − y_v``, with ``x_w`` the agent's
+            model before its local update; a class's norm is then its row's plus the size of its
+            bias, where the model tells where that is. Where ``x_w`` is not finite the output is
+            NaN.
     """
 
     head: tuple[Annotated[int, Field(ge=2)], AtLeastOne] | None = None
+    on: Literal["models", "updates"] = "models"
 
     name: ClassVar[str] = "lfighter"
     label: ClassVar[str] = "LFighter"
@@ -63,18 +70,34 @@ class LFighter(WeightedAggregator):
     def output_layer(self) -> OutputLayer | None:
         return None if self.head is None else OutputLayer(*self.head)
 
+    def remembers(self) -> tuple[str, ...]:
+        return ("model_before_step",) if self.on == "updates" else ()
+
     def weights(self, neighbourhood: Neighbourhood) -> Tensor:
-        assert neighbourhood.output_layers is not None
-        finite = neighbourhood.finite
-        total_norms = (neighbourhood.output_layers.norms() * finite.unsqueeze(-2)).sum(-1)
-        raw, centred = neighbourhood.output_layers.products(_two_largest(total_norms))
-        distances = pairwise(centred)
+        layers = neighbourhood.output_layers
+        assert layers is not None
+        finite, inputs = neighbourhood.finite & neighbourhood.mask, neighbourhood.mask.shape[-1]
+        if self.on == "models":
+            norms = layers.norms()
+        else:
+            inputs = neighbourhood.remembered["model_before_step"]
+            finite = finite & neighbourhood.finite[..., inputs : inputs + 1]
+            norms = layers.changes(inputs)
+        classes = _two_largest((norms * finite.unsqueeze(-2)).sum(-1))
+        raw, centred = layers.products(classes)
+        if self.on == "updates":  # (y − x)ᵀ(z − x) = yᵀz − yᵀx − xᵀz + xᵀx
+            along = centred[..., inputs : inputs + 1]
+            raw = centred - along - along.mT + along[..., inputs : inputs + 1, :]
+        mask, finite = neighbourhood.mask[..., :inputs], finite[..., :inputs]
+        index = neighbourhood.index[..., :inputs]
+        seen = replace(neighbourhood, mask=mask, finite=finite, index=index)
         present = finite.unsqueeze(-1) & finite.unsqueeze(-2)
-        distances = distances.masked_fill_(~present, 0)
-        first = _two_means(neighbourhood, distances)
-        kept = _less_similar(neighbourhood, raw, first)
+        distances = pairwise(centred)[..., :inputs, :inputs].masked_fill_(~present, 0)
+        first = _two_means(seen, distances)
+        kept = _less_similar(seen, raw[..., :inputs, :inputs], first)
         nothing = ~finite.any(-1, keepdim=True)
-        return normalised((kept | (neighbourhood.mask & nothing)).to(torch.float64))
+        weights = normalised((kept | (mask & nothing)).to(torch.float64))
+        return pad(weights, (0, neighbourhood.finite.shape[-1] - inputs))
 
 
 def _two_largest(total_norms: Tensor) -> Tensor:

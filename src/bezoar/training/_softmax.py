@@ -64,7 +64,8 @@ class SoftmaxTask(DatasetTask):
     ) -> None:
         super().__init__(dataset, partition, runs, workers, dtype, device, members)
         self.model = SoftmaxRegression(dataset.classes, dataset.features)
-        self.output_layer = OutputLayer(dataset.classes, dataset.features, self.model.width)
+        features, width = dataset.features, self.model.width
+        self.output_layer = OutputLayer(dataset.classes, features, width, 0, features, width)
         if batches is None:
             batches = batch is None and self.largest_part < FEW_SAMPLES
         if batches and batch is not None:
