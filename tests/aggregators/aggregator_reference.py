@@ -56,7 +56,7 @@ def estimates(network, estimate="exact"):
 def is_possible(name, network, estimate="exact"):
     for agents, q in zip(closed_neighbourhoods(network), estimates(network, estimate), strict=True):
         *before, rule = name.split("+")
-        if rule in ("trimmed_mean", "caf") and len(agents) <= 2 * q:
+        if rule in ("trimmed_mean", "caf", "distance_filter") and len(agents) <= 2 * q:
             return False
         if rule == "bulyan" and len(agents) <= 4 * q:
             return False

@@ -259,6 +259,15 @@ def bulyan(w, inputs, mixing, q):
     return np.array([_around_median(column, len(picked) - 2 * q) for column in columns]), None
 
 
+def distance_filter(w, inputs, mixing, q):
+    values = np.stack([np.where(np.isnan(y), np.inf, y) for y in inputs.values()])
+    point = np.mean(np.sort(values, axis=0)[q : len(inputs) - q], axis=0)
+    away = {v: squared(y, point) for v, y in inputs.items()}
+    last = in_order(away)[len(inputs) - q :]
+    kept = [v for v in inputs if v not in last or away[v] <= away[w] * (1 + TIE)]
+    return mean_of(inputs, kept)
+
+
 FIELD = (
     clipped_gossip,
     krum,
@@ -273,4 +282,5 @@ FIELD = (
     balance,
     meamed,
     bulyan,
+    distance_filter,
 )

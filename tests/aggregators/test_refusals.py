@@ -29,6 +29,7 @@ LABELS = {
     "divide_and_conquer": "DnC",
     "meamed": "MeaMed",
     "bulyan": "Bulyan",
+    "distance_filter": "SDFD",
     "balance": "BALANCE",
     "local": "Local",
 }

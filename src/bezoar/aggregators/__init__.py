@@ -15,6 +15,7 @@ from bezoar.aggregators._caf import CAF
 from bezoar.aggregators._centered_clipping import CenteredClipping
 from bezoar.aggregators._clipped_gossip import ClippedGossip
 from bezoar.aggregators._clipped_sum import ClippedSum
+from bezoar.aggregators._distance_filter import DistanceFilter
 from bezoar.aggregators._divide_and_conquer import DivideAndConquer
 from bezoar.aggregators._faba import FABA
 from bezoar.aggregators._ios import IOS
@@ -74,6 +75,7 @@ AGGREGATORS: dict[str, type[Aggregator]] = {
         DivideAndConquer,
         MeaMed,
         Bulyan,
+        DistanceFilter,
         Balance,
         Local,
     )
@@ -96,6 +98,7 @@ __all__ = [
     "ClippedGossip",
     "ClippedSum",
     "CoordinateAggregator",
+    "DistanceFilter",
     "DivideAndConquer",
     "Estimate",
     "EstimatingAggregator",

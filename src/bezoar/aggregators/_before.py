@@ -238,6 +238,12 @@ def compose(names: tuple[str, ...], rule: Any) -> type[Aggregator]:
             "themselves, so nothing can be done to them before"
         )
 
+    if rule.auxiliary is not Aggregator.auxiliary:
+        raise BezoarError(
+            f"aggregator {text}: {rule.name} looks at what another rule makes of the messages "
+            "themselves, so nothing can be done to them before"
+        )
+
     def inputs_needed(self: Any, estimate: Any) -> Any:
         needed = rule.inputs_needed(self, estimate)
         for step in reversed(steps):

@@ -21,8 +21,9 @@ from bezoar.aggregators._neighbourhood import Neighbourhood, OutputLayer
 from bezoar.networks import Network, as_network
 
 #: What a rule may look at beside the messages of this exchange: the agent's own last output, and
-#: its model before the local update, which in Algorithm 1 are the same; and a model of zeros.
-REMEMBERED = ("previous_output", "model_before_step", "origin")
+#: its model before the local update, which in Algorithm 1 are the same; a model of zeros; and what
+#: its auxiliary rule makes of the messages.
+REMEMBERED = ("previous_output", "model_before_step", "origin", "auxiliary")
 
 #: What poisoned agents may do, in words.
 THREATS = {
@@ -120,7 +121,8 @@ class Aggregator(Part):
                 ``estimate`` is ``"exact"`` or ``"max"`` need it.
             senders: the number of the agent behind each input, by which ties are broken; by
                 default the inputs' order.
-            remembered: ``[D]`` for each name in :meth:`remembers`, but the origin.
+            remembered: ``[D]`` for each name in :meth:`remembers`, but the origin and what an
+                auxiliary rule makes.
             iteration: which iteration it is, counted from 1.
             progress: which share of all iterations is done.
 
@@ -143,6 +145,10 @@ class Aggregator(Part):
     def remembers(self) -> tuple[str, ...]:
         """Which of :data:`REMEMBERED` the rule looks at; each is a slot after the inputs."""
         return ()
+
+    def auxiliary(self) -> "Aggregator | None":
+        """Another rule whose output from the same inputs this one looks at."""
+        return None
 
     def output_layer(self) -> OutputLayer | None:
         """Where the output layer lies in a message, if the rule was told."""

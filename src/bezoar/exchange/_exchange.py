@@ -90,11 +90,21 @@ class Exchange:
         self._dense = [
             DenseExchange(same, networks, device, layer, tuning) for same in together.values()
         ]
-        self._others: list[GatheredExchange] = []
-        for (rule, network), runs in others.items():
-            parts = [part.to(device) for part in by_size(rule, network)]
-            dense = is_dense(network, tuning)
-            self._others.append(one_by_one(runs, rule, network.agents, parts, layer, tuning, dense))
+        auxiliary: dict[tuple[Aggregator, Network], list[int]] = {}
+        for run, (rule, network) in enumerate(zip(rules, networks, strict=True)):
+            if (inner := rule.auxiliary()) is not None:
+                auxiliary.setdefault((inner, network), []).append(run)
+        self._others, self._auxiliary = (
+            [
+                one_by_one(
+                    *(runs, rule, network.agents),
+                    [part.to(device) for part in by_size(rule, network)],
+                    *(layer, tuning, is_dense(network, tuning)),
+                )
+                for (rule, network), runs in some.items()
+            ]
+            for some in (others, auxiliary)
+        )
 
     def __call__(
         self, sent: Sent | Tensor, tell: bool = False, out: Tensor | None = None
@@ -147,9 +157,14 @@ class Exchange:
         if weights is not None:
             weights.zero_()
             tell = partial(self.links.add, weights)
+        much = sent.messages.nbytes > self._tuning.piece_bytes
+        if self._auxiliary:
+            made = torch.empty_like(sent.messages)
+            for inner in self._auxiliary:
+                inner(sent, made, None, map_much if much else map)
+            sent = replace(sent, remembered={**sent.remembered, "auxiliary": made})
         for dense in self._dense:
             dense(sent, out, tell, map_much)
-        much = sent.messages.nbytes > self._tuning.piece_bytes
         for other in self._others:
             other(sent, out, tell, map_much if much else map)
 
@@ -165,7 +180,7 @@ class Exchange:
             raise BezoarError(f"messages: expected floating point, found {sent.messages.dtype}")
         for rule in self.rules:
             for name in rule.remembers():
-                if name not in sent.remembered:
+                if name not in sent.remembered and name != "auxiliary":
                     raise BezoarError(f"remembered: {rule.name} needs {name!r}, found nothing")
         if sent.false is not None:
             sent.false.check(self.networks)

@@ -45,6 +45,9 @@ def aggregate_at(
         poisoned=torch.zeros(1, 1, count, dtype=torch.bool),
         largest_estimate=taken_for_poisoned,
     ).to(inputs.device)
+    if (inner := rule.auxiliary()) is not None:
+        told = (mixing, taken_for_poisoned, senders, remembered, iteration, progress, layer)
+        remembered = {**remembered, "auxiliary": aggregate_at(inner, inputs, *told)}
     known = {
         name: _remembered(rule, name, remembered, length).expand(1, count, length)
         for name in rule.remembers()
