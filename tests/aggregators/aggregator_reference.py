@@ -19,6 +19,7 @@ NEEDS_NOTHING = (
     "lfighter",
     "centered_clipping",
     "balance",
+    "total_variation",
 )
 
 #: Scores that agree to this share are a tie, which goes to the lowest agent.

@@ -268,6 +268,11 @@ def distance_filter(w, inputs, mixing, q):
     return mean_of(inputs, kept)
 
 
+def total_variation(w, inputs, mixing, q, strength=1e-3):
+    own = inputs[w]
+    return own + strength * sum(np.sign(y - own) for v, y in inputs.items() if v != w), None
+
+
 FIELD = (
     clipped_gossip,
     krum,
@@ -283,4 +288,5 @@ FIELD = (
     meamed,
     bulyan,
     distance_filter,
+    total_variation,
 )

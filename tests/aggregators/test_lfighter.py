@@ -121,7 +121,7 @@ def test_on_updates_it_looks_at_what_the_local_updates_changed(where):
             updates = {v: before[agent] - messages[v] for v in sorted(senders)}
             _, given = composed("lfighter", agent, updates, {}, 0, {"head": HEAD})
             moved = sum(share * (messages[v] - messages[agent]) for v, share in given.items())
-            assert_close(found[agent] - messages[agent], moved, 1e-9 * size + 1e-15)
+            assert_close(found[agent].numpy() - messages[agent], moved, 1e-9 * size + 1e-15)
             known = {"model_before_step": before[agent]}
             alone = rule.at(messages[senders], senders=senders, remembered=known)
             assert_close(alone, found[agent], 1e-14)

@@ -30,6 +30,7 @@ LABELS = {
     "meamed": "MeaMed",
     "bulyan": "Bulyan",
     "distance_filter": "SDFD",
+    "total_variation": "TV",
     "balance": "BALANCE",
     "local": "Local",
 }

@@ -73,7 +73,7 @@ def test_messages_that_are_not_finite(name):
 
 @pytest.mark.parametrize("name", [name for name in AGGREGATORS if name not in OPTIONS])
 def test_majority_dominance(name):
-    found = theory.check_majority_dominance(made(name), cases=48)
+    found = theory.check_majority_dominance(made(name), cases=64)
     assert found.holds == made(name).majority_dominant, str(found)
 
 

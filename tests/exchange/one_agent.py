@@ -45,6 +45,7 @@ def every_rule(threshold=1.0, head=None, estimate="exact", trimmed=None):
         aggregators.create("bucketing+faba", estimate=0),
         aggregators.CAF(estimate if trimmed is None else trimmed),
         aggregators.MeaMed(estimate),
+        aggregators.TotalVariation(strength=threshold / 100),
         aggregators.DistanceFilter(estimate if trimmed is None else trimmed),
         aggregators.Bulyan(0 if trimmed == 0 else "up_to_1"),
         aggregators.Local(),

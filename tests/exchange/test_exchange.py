@@ -39,6 +39,7 @@ EVERY_RULE = [
     Case("caf", estimate=0),
     Case("meamed"),
     Case("bulyan", estimate=0),
+    Case("total_variation", strength=0.1),
     Case("distance_filter", estimate=0),
     Case("balance", reach=1.2),
     Case("local"),

@@ -46,6 +46,7 @@ from bezoar.aggregators._rule import (
     RankAggregator,
     WeightedAggregator,
 )
+from bezoar.aggregators._total_variation import TotalVariation
 from bezoar.aggregators._trimmed_mean import TrimmedMean
 from bezoar.aggregators._trimmed_sum import TrimmedSum
 from bezoar.aggregators._weighted_mean import WeightedMean
@@ -76,6 +77,7 @@ AGGREGATORS: dict[str, type[Aggregator]] = {
         MeaMed,
         Bulyan,
         DistanceFilter,
+        TotalVariation,
         Balance,
         Local,
     )
@@ -116,6 +118,7 @@ __all__ = [
     "OutputLayer",
     "OutputLayers",
     "RankAggregator",
+    "TotalVariation",
     "TrimmedMean",
     "TrimmedSum",
     "WeightedAggregator",

@@ -66,7 +66,9 @@ class Bulyan(CoordinateAggregator):
             left = left & ~(neighbourhood.smallest(scores) & (picked < wanted))
         return neighbourhood.mask & ~left
 
-    def combine(self, values: Sequence[Tensor], estimate: int, dtype: torch.dtype) -> Tensor:
+    def combine(
+        self, values: Sequence[Tensor], estimate: int, dtype: torch.dtype, iteration: int
+    ) -> Tensor:
         return mean_around_median(values, len(values) - 2 * estimate, dtype)
 
     def extent(self, values: Sequence[Tensor], estimate: int) -> tuple[Tensor, Tensor]:

@@ -38,7 +38,9 @@ class MeaMed(CoordinateAggregator):
     def inputs_needed(self, estimate: Any) -> Any:
         return estimate + 1
 
-    def combine(self, values: Sequence[Tensor], estimate: int, dtype: torch.dtype) -> Tensor:
+    def combine(
+        self, values: Sequence[Tensor], estimate: int, dtype: torch.dtype, iteration: int
+    ) -> Tensor:
         return mean_around_median(values, len(values) - estimate, dtype)
 
     def extent(self, values: Sequence[Tensor], estimate: int) -> tuple[Tensor, Tensor]:

@@ -247,9 +247,12 @@ class CoordinateAggregator(Aggregator, ABC):
     Attributes:
         reads: what it depends on: ``"values"`` alone; or ``"gram"``, the inner products of the
             inputs, by which it may :meth:`choose` whose values are used.
+        sorts: whether values come in ascending order; otherwise they come in the order of the
+            slots, the own one first.
     """
 
     reads: ClassVar[str] = "values"
+    sorts: ClassVar[bool] = True
 
     def keeps_own(self) -> bool:
         """Whether the own value is kept unsorted, before the others."""
@@ -264,13 +267,16 @@ class CoordinateAggregator(Aggregator, ABC):
         return neighbourhood.mask.expand(neighbourhood.finite.shape)
 
     @abstractmethod
-    def combine(self, values: Sequence[Tensor], estimate: int, dtype: torch.dtype) -> Tensor:
+    def combine(
+        self, values: Sequence[Tensor], estimate: int, dtype: torch.dtype, iteration: int
+    ) -> Tensor:
         """The output, from the values of the inputs that are used.
 
         Args:
-            values: tensors of one shape, in ascending order.
+            values: tensors of one shape, one for each of these inputs.
             estimate: the estimated number of poisoned inputs.
             dtype: the type in which values are added up.
+            iteration: which iteration it is, counted from 1; 0 outside training.
 
         Returns:
             A tensor like each of the values; valid until the thread combines again.
@@ -278,7 +284,7 @@ class CoordinateAggregator(Aggregator, ABC):
 
     @abstractmethod
     def extent(self, values: Sequence[Tensor], estimate: int) -> tuple[Tensor, Tensor]:
-        """The lowest and the highest of the sorted values that have a part in the output.
+        """The lowest and the highest of the values that have a part in the output.
 
         Whatever lies between these two was listened to.
         """
@@ -314,7 +320,9 @@ class RankAggregator(CoordinateAggregator, ABC):
         """The weight of each rank for one number of inputs and one estimate."""
         return _ranks(self, size, estimate)
 
-    def combine(self, values: Sequence[Tensor], estimate: int, dtype: torch.dtype) -> Tensor:
+    def combine(
+        self, values: Sequence[Tensor], estimate: int, dtype: torch.dtype, iteration: int
+    ) -> Tensor:
         ranks = self.ranks(len(values), estimate)
         return weighted_sum([each for each in zip(values, ranks, strict=True) if each[1]], dtype)
 

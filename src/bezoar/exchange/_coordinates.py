@@ -1,4 +1,4 @@
-"""Rules that make each coordinate of a model of the sorted values of the inputs."""
+"""Rules that make each coordinate of a model of the same coordinate of the inputs."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -172,10 +172,13 @@ class CoordinateExchange(GatheredExchange):
             if some(~torch.isfinite(values.sum())):
                 values.nan_to_num_(torch.inf, torch.inf, -torch.inf)
             copies = list(values.clone() if tell else values)
-            ordered = copies[: self._first]
-            ordered += sort_ends(copies[self._first :], piece.ends)
+            ordered = copies
+            if self._rule.sorts:
+                own, others = copies[: self._first], copies[self._first :]
+                ordered = own + sort_ends(others, piece.ends)
             if models is not None:
-                made = self._rule.combine(ordered, estimate, self._sum_type(sent)).to(models.dtype)
+                how = (estimate, self._sum_type(sent), sent.iteration)
+                made = self._rule.combine(ordered, *how).to(models.dtype)
                 models.flatten(0, 1)[:, columns].index_copy_(0, piece.rows[:, 0], made)
             if tell:
                 given += _kept(values, self._rule.extent(ordered, estimate), self._first)
