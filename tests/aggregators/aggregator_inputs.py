@@ -138,6 +138,7 @@ class Spy(WeightedAggregator):
         self.reads = rule.reads
         self.check, self.wiring, self.output_layer = rule.check, rule.wiring, rule.output_layer
         self.estimates, self.remembers = rule.estimates, rule.remembers
+        self.auxiliary = rule.auxiliary
         self.seen = []
 
     def weights(self, neighbourhood):

@@ -155,7 +155,7 @@ def test_str_is_the_label_and_repr_is_exact(name):
 def test_repr_has_the_options():
     rule = aggregators.create("ios", mixing="equal", estimate=2, keep_own=True)
     assert repr(rule) == "IOS(mixing='equal', estimate=2, keep_own=True)"
-    assert repr(aggregators.create("lfighter", head=[3, 2])) == "LFighter(head=(3, 2))"
+    assert repr(aggregators.create("lfighter", head=[3, 2])) == "LFighter(head=(3, 2), on='models')"
 
 
 def test_rules_with_the_same_options_are_the_same():
