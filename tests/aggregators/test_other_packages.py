@@ -67,7 +67,8 @@ def test_byzfl_centered_clipping(byzfl):
         theirs = byzfl.CenteredClipping(L=3, tau=2.0)
         theirs.m = inputs[0]
         found = aggregators.CenteredClipping(threshold=2.0, steps=3).at(inputs)
-        assert_close(found, theirs(inputs), 1e-12)
+        with np.errstate(divide="ignore"):  # the own input is at distance zero
+            assert_close(found, theirs(inputs), 1e-12)
 
 
 def test_torchjd():

@@ -31,6 +31,7 @@ LABELS = {
     "bulyan": "Bulyan",
     "distance_filter": "SDFD",
     "total_variation": "TV",
+    "ubar": "UBAR",
     "balance": "BALANCE",
     "local": "Local",
 }

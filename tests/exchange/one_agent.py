@@ -5,9 +5,12 @@ import numpy as np
 from bezoar import aggregators
 from bezoar.exchange import Exchange, Sent, Tuning
 
+#: Rules that judge by the losses of inputs, which only a training knows.
+JUDGING = {name for name, rule in aggregators.AGGREGATORS.items() if rule().samples_judged()}
+
 
 def every_rule(threshold=1.0, head=None, estimate="exact", trimmed=None):
-    """Every rule, and some of them with options that change what they compute.
+    """Every rule but the judging ones, some also with options that change what they compute.
 
     Args:
         threshold: what rules that clip are given, in the units of the messages.
@@ -97,6 +100,8 @@ class Seen:
     def estimate(self, rule, agent):
         """How many of its inputs the agent takes for poisoned."""
         option = getattr(rule, "estimate", "exact")
+        if str(option).startswith("up_to"):
+            return int(rule.assumed(np.array(len(self.senders(agent)))))
         return {"exact": self._poisoned[agent], "max": max(self._poisoned)}.get(option, option)
 
     def at(self, rule, agent, senders=None):

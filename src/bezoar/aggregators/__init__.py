@@ -49,6 +49,7 @@ from bezoar.aggregators._rule import (
 from bezoar.aggregators._total_variation import TotalVariation
 from bezoar.aggregators._trimmed_mean import TrimmedMean
 from bezoar.aggregators._trimmed_sum import TrimmedSum
+from bezoar.aggregators._ubar import UBAR
 from bezoar.aggregators._weighted_mean import WeightedMean
 
 #: Every aggregator by its name.
@@ -78,6 +79,7 @@ AGGREGATORS: dict[str, type[Aggregator]] = {
         Bulyan,
         DistanceFilter,
         TotalVariation,
+        UBAR,
         Balance,
         Local,
     )
@@ -92,6 +94,7 @@ __all__ = [
     "REMEMBERED",
     "RFA",
     "THREATS",
+    "UBAR",
     "Aggregator",
     "Balance",
     "Before",

@@ -238,11 +238,12 @@ def compose(names: tuple[str, ...], rule: Any) -> type[Aggregator]:
             "themselves, so nothing can be done to them before"
         )
 
-    if rule.auxiliary is not Aggregator.auxiliary:
-        raise BezoarError(
-            f"aggregator {text}: {rule.name} looks at what another rule makes of the messages "
-            "themselves, so nothing can be done to them before"
-        )
+    for asked in ("auxiliary", "samples_judged"):
+        if getattr(rule, asked) is not getattr(Aggregator, asked):
+            raise BezoarError(
+                f"aggregator {text}: {rule.name} looks at more of the messages themselves than "
+                "their inner products, so nothing can be done to them before"
+            )
 
     def inputs_needed(self: Any, estimate: Any) -> Any:
         needed = rule.inputs_needed(self, estimate)

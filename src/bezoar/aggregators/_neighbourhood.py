@@ -93,6 +93,8 @@ class Neighbourhood:
         gram: ``[..., m, m]`` inner products of the slots about a common reference; zero at
             padding and at what is not finite. Absent unless the rule reads it.
         output_layers: the inputs' output layers. Absent unless the rule reads them.
+        losses: ``[..., m]`` the loss of each slot on samples of the agent's own. Absent unless the
+            rule judges its inputs by that.
         remembered: the slot of each remembered model, by its name.
         iteration: which iteration it is, counted from 1; 0 outside training.
         progress: which share of all iterations is done.
@@ -106,6 +108,7 @@ class Neighbourhood:
     index: Tensor
     gram: Tensor | None = None
     output_layers: OutputLayers | None = None
+    losses: Tensor | None = None
     remembered: Mapping[str, int] = field(default_factory=dict)
     iteration: int = 0
     progress: float = 0.0

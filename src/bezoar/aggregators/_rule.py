@@ -108,6 +108,7 @@ class Aggregator(Part):
         *,
         senders: Sequence[int] | None = None,
         remembered: Mapping[str, ArrayLike | Tensor] | None = None,
+        losses: ArrayLike | Tensor | None = None,
         iteration: int = 0,
         progress: float = 0.0,
     ) -> Tensor:
@@ -123,6 +124,8 @@ class Aggregator(Part):
                 default the inputs' order.
             remembered: ``[D]`` for each name in :meth:`remembers`, but the origin and what an
                 auxiliary rule makes.
+            losses: ``[m]`` the loss of each input on samples of the agent's own, for rules that
+                judge by it; see :meth:`samples_judged`.
             iteration: which iteration it is, counted from 1.
             progress: which share of all iterations is done.
 
@@ -131,8 +134,10 @@ class Aggregator(Part):
         """
         from bezoar.exchange import aggregate_at
 
-        known = remembered or {}
-        return aggregate_at(self, inputs, mixing, estimate, senders, known, iteration, progress)
+        return aggregate_at(
+            *(self, inputs, mixing, estimate, senders, remembered or {}, iteration, progress),
+            losses=losses,
+        )
 
     def wiring(self) -> tuple[str, str | int]:
         """The mixing matrix and the estimate of poisoned inputs that the rule works with."""
@@ -145,6 +150,10 @@ class Aggregator(Part):
     def remembers(self) -> tuple[str, ...]:
         """Which of :data:`REMEMBERED` the rule looks at; each is a slot after the inputs."""
         return ()
+
+    def samples_judged(self) -> int:
+        """On how many of its own samples an agent takes the loss of each input; mostly none."""
+        return 0
 
     def auxiliary(self) -> "Aggregator | None":
         """Another rule whose output from the same inputs this one looks at."""

@@ -58,7 +58,7 @@ def list_threats(kind: str | None, name: str | None, json: bool) -> None:
     print_table(Table.of("threats", columns, rows))
 
 
-def _withstands(rule: type[Aggregator]) -> dict[str, Any]:
+def _withstands(rule: Any) -> dict[str, Any]:
     """What a rule declares that it withstands, and the order of ρ where the theory knows it."""
     orders = {row.aggregator: row.order for row in theory.contraction_orders(0.0)}
     declared = bool(rule.withstands)
@@ -136,6 +136,10 @@ def _needs(rule: Aggregator) -> list[str]:
         needs.append("its row of the mixing matrix: its neighbours' numbers of neighbours")
     if getattr(rule, "reads", "") == "output_layer":
         needs.append("where the output layer lies in a message")
+    if rule.samples_judged():
+        needs.append("the losses of its inputs on samples of its own")
+    if "model_before_step" in rule.remembers():
+        needs.append("its own model before the local update")
     if "previous_output" in rule.remembers():
         needs.append("its own last output")
     return needs or ["nothing"]

@@ -80,7 +80,9 @@ class Exchange:
         together: dict[tuple[object, ...], dict[WeightedAggregator, list[int]]] = {}
         others: dict[tuple[Aggregator, Network], list[int]] = {}
         for run, (rule, network) in enumerate(zip(rules, networks, strict=True)):
-            if isinstance(rule, WeightedAggregator) and is_dense(network, tuning):
+            # Losses are those of single inputs, so these are gathered anyway.
+            dense = is_dense(network, tuning) and not rule.samples_judged()
+            if isinstance(rule, WeightedAggregator) and dense:
                 # Each rule may say where the output layer is, so those that read it are alone.
                 alone = rule if rule.reads == "output_layer" else None
                 kind = (rule.reads, rule.wiring(), rule.remembers(), alone)
@@ -182,6 +184,11 @@ class Exchange:
             for name in rule.remembers():
                 if name not in sent.remembered and name != "auxiliary":
                     raise BezoarError(f"remembered: {rule.name} needs {name!r}, found nothing")
+            if rule.samples_judged() and sent.judge is None:
+                raise BezoarError(
+                    f"losses: {rule.name} needs those of every agent's inputs on samples of its "
+                    "own, which are known in training; found nothing"
+                )
         if sent.false is not None:
             sent.false.check(self.networks)
 

@@ -72,6 +72,7 @@ class Neighbourhoods:
         output_layers: OutputLayers | None = None,
         iteration: int = 0,
         progress: float = 0.0,
+        losses: Tensor | None = None,
     ) -> Neighbourhood:
         """What the agents have after the exchange, for a rule.
 
@@ -83,6 +84,7 @@ class Neighbourhoods:
             output_layers: the inputs' output layers, if the rule reads them.
             iteration: which iteration it is.
             progress: which share of all iterations is done.
+            losses: ``[..., m]`` the losses of the inputs, if the rule judges by them.
         """
         more, mask, mixing, index = (0, len(remembered)), self.mask, self.mixing, self.index
         if finite is None:
@@ -100,6 +102,7 @@ class Neighbourhoods:
             index=index,
             gram=gram,
             output_layers=output_layers,
+            losses=losses,
             remembered={name: self.slots + place for place, name in enumerate(remembered)},
             iteration=iteration,
             progress=progress,

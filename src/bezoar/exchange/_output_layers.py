@@ -54,7 +54,8 @@ class GatheredLayers:
         most = max(1, self.tuning.block_bytes // (self.layers.itemsize * slots * kinds * features))
         pieces = self.rows.flatten(0, -2).split(most)
         found = torch.cat(list(self.map(lambda rows: self._changes(rows, slot), pieces)))
-        return found.view(*batch, slots, kinds).mT
+        changes: Tensor = found.view(*batch, slots, kinds).mT
+        return changes
 
     def _changes(self, rows: Tensor, slot: int) -> Tensor:
         """``[n, m, classes]`` :meth:`changes` of some neighbourhoods ``[n, m]``."""

@@ -74,4 +74,20 @@ class SparseExchange(GatheredExchange):
             gram = inner_products(inputs, self._tuning).view(*shape, shape[-1])
             finite = torch.isfinite(gram.diagonal(dim1=-2, dim2=-1))
         when = (inputs.sent.iteration, inputs.sent.progress)
-        return self._rule.weights(piece.here.seen(finite, self._remembered, gram, layers, *when))
+        losses = self._losses(piece, inputs) if self._rule.samples_judged() else None
+        seen = piece.here.seen(finite, self._remembered, gram, layers, *when, losses)
+        return self._rule.weights(seen)
+
+    def _losses(self, piece: Piece, inputs: GatheredInputs) -> Tensor:
+        """``[runs, n, m]`` the losses of the inputs, each agent's on samples of its own."""
+        judge, samples = inputs.sent.judge, self._rule.samples_judged()
+        assert judge is not None
+        agents = piece.here.on_host[0, :, 0].tolist()
+        values = inputs.columns(slice(None)).clone()
+        values = values.unflatten(0, (len(piece.runs), -1))
+        return torch.stack(
+            [
+                torch.stack([judge(run, *each, samples) for each in zip(agents, held, strict=True)])
+                for run, held in zip(piece.runs, values, strict=True)
+            ]
+        )

@@ -155,7 +155,11 @@ class Engine:
         false = false_messages(self.runs, messages.flatten(2), before, k, members)
         # In Algorithm 1 an agent's last output is its model before the local update.
         remembered = {"previous_output": before, "model_before_step": before}
-        return Sent(messages.flatten(2), false, remembered, k, k / self.iterations)
+
+        def judge(run: int, agent: int, models: Tensor, samples: int) -> Tensor:
+            return self.task.losses(run, here.index(agent), models, samples, k)
+
+        return Sent(messages.flatten(2), false, remembered, k, k / self.iterations, judge)
 
     def exchange(self, state: State, sent: Sent, k: int) -> Tensor:
         """Every agent's next model: its rule, applied to what it received."""

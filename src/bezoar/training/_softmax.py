@@ -85,6 +85,7 @@ class SoftmaxTask(DatasetTask):
             digest = hashlib.sha256(torch.stack(list(self._starts.values())).numpy().tobytes())
             self._told = f"from {digest.hexdigest()}, {self._told}"
         self._test: _TestSet | None = None
+        self._held: AgentSamples | None = None
         self._lowest: dict[tuple[int, ...], float] = {}
 
     def _vector(self, start: Mapping[int, Tensor] | None, seed: int) -> Tensor:
@@ -130,6 +131,22 @@ class SoftmaxTask(DatasetTask):
 
     def gradients_at(self, common: Tensor, models: Tensor) -> tuple[Tensor, Tensor]:
         return self._way.gradients_at(common, models)
+
+    def losses(self, run: int, agent: int, models: Tensor, samples: int, iteration: int) -> Tensor:
+        places = self.judging_samples(run, agent, samples, iteration)
+        if self._held is None:
+            self._held = AgentSamples(self)
+        held = self.dataset.train[self.partition.samples(agent)[places]]
+        design = self.model.design(held, self.dtype).to(self.device)
+        labels = self._held.labels(run, agent, places)
+        rows = models.reshape(-1, self.model.width)
+        scores = (rows @ design.T).view(len(models), self.model.classes, -1)
+        # An attack that decides by scores goes by those of the own model.
+        chosen = labels.by(scores[0].T)
+        costs = (
+            scores.logsumexp(1) - scores[:, chosen, torch.arange(len(places), device=self.device)]
+        )
+        return costs.mean(-1, dtype=torch.float64)
 
     def test(
         self, models: Tensor, buffers: Tensors, which: Sequence[int], loss: bool = False
