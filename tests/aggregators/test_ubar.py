@@ -73,7 +73,8 @@ def test_losses_must_be_known():
 @pytest.mark.parametrize("network", [networks.fan(6), networks.ring(40)], ids=str)
 def test_in_training_losses_are_those_of_the_own_samples(small_mnist, network):
     """One iteration, against losses that are computed here with all samples of an agent."""
-    partition = data.partition("iid", small_mnist.train_labels, network.agents, seed=0)
+    rng = np.random.default_rng(0)
+    partition = data.partition("iid")(small_mnist.train_labels, 10, network.agents, rng)
     most = int(partition.sizes.max())
     rule = UBAR(share=0.7, samples=most)
     run = training.Run(network, rule, attacks.create("label_flip"))

@@ -143,10 +143,8 @@ class SoftmaxTask(DatasetTask):
         scores = (rows @ design.T).view(len(models), self.model.classes, -1)
         # An attack that decides by scores goes by those of the own model.
         chosen = labels.by(scores[0].T)
-        costs = (
-            scores.logsumexp(1) - scores[:, chosen, torch.arange(len(places), device=self.device)]
-        )
-        return costs.mean(-1, dtype=torch.float64)
+        own = scores.gather(1, chosen.expand(len(models), 1, -1)).squeeze(1)
+        return (scores.logsumexp(1) - own).mean(-1, dtype=torch.float64)
 
     def test(
         self, models: Tensor, buffers: Tensors, which: Sequence[int], loss: bool = False
