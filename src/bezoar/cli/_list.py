@@ -53,7 +53,8 @@ def list_threats(kind: str | None, name: str | None, json: bool) -> None:
     ]
     for threat, what in THREATS.items():
         console.print(f"{threat}: poisoned agents {what}.", markup=False)
-    console.print("messages: from which share of the inputs; majority: majority-dominant.")
+    console.print("Under messages is the share of an agent's inputs that may do so.")
+    console.print("majority: whether the rule is majority-dominant. The order of ρ is in δ_max.")
     columns = ("rule", *THREATS, "majority", "order of ρ")
     print_table(Table.of("threats", columns, rows))
 
@@ -61,12 +62,13 @@ def list_threats(kind: str | None, name: str | None, json: bool) -> None:
 def _withstands(rule: Any) -> dict[str, Any]:
     """What a rule declares that it withstands, and the order of ρ where the theory knows it."""
     orders = {row.aggregator: row.order for row in theory.contraction_orders(0.0)}
-    declared = bool(rule.withstands)
+    # A function of the user's own that makes rules declares nothing.
+    told = rule if isinstance(rule, type) else Aggregator
     return {
-        **{threat: threat in rule.withstands if declared else None for threat in THREATS},
-        "breakdown": rule.breakdown,
-        "majority_dominant": rule.majority_dominant,
-        "contraction": orders.get(rule.name),
+        **{threat: threat in told.withstands if told.withstands else None for threat in THREATS},
+        "breakdown": told.breakdown,
+        "majority_dominant": told.majority_dominant,
+        "contraction": orders.get(told.name),
     }
 
 
