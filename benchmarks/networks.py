@@ -137,7 +137,7 @@ def _aggregation(engine: Engine, state: State) -> dict[str, float]:
     out = torch.empty_like(messages)
     found = {}
     for name, rule in AGGREGATORS.items():
-        if rule().samples_judged():  # these need more than messages
+        if rule().samples_judged() or rule().sums_updates():  # these need more than messages
             continue
         exchange = Exchange(
             [aggregators.create(name)],

@@ -32,6 +32,7 @@ LABELS = {
     "distance_filter": "SDFD",
     "total_variation": "TV",
     "ubar": "UBAR",
+    "foolsgold": "FoolsGold",
     "balance": "BALANCE",
     "local": "Local",
 }

@@ -5,12 +5,16 @@ import numpy as np
 from bezoar import aggregators
 from bezoar.exchange import Exchange, Sent, Tuning
 
-#: Rules that judge by the losses of inputs, which only a training knows.
-JUDGING = {name for name, rule in aggregators.AGGREGATORS.items() if rule().samples_judged()}
+#: Rules that go by losses of inputs or by sums of updates, which only a training knows.
+IN_TRAINING = {
+    name
+    for name, rule in aggregators.AGGREGATORS.items()
+    if rule().samples_judged() or rule().sums_updates()
+}
 
 
 def every_rule(threshold=1.0, head=None, estimate="exact", trimmed=None):
-    """Every rule but the judging ones, some also with options that change what they compute.
+    """Every rule that needs no training, some also with options that change what they compute.
 
     Args:
         threshold: what rules that clip are given, in the units of the messages.

@@ -28,6 +28,11 @@ class OverNetwork:
 
     def __init__(self, task: Task, neighbours: Neighbours, iterations: int) -> None:
         [run], [agent] = task.runs, task.members
+        if run.aggregator.sums_updates():
+            raise BezoarError(
+                f"aggregator {run.aggregator.name}: it sums up what each neighbour changes, which "
+                "agents that may miss each other do not; it works in 'bezoar run'"
+            )
         self._rule, self._agent, self._neighbours = run.aggregator, agent, neighbours
         self._layer, self._device = task.output_layer, task.device
         [self._network] = run.network.turns

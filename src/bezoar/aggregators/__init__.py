@@ -18,6 +18,7 @@ from bezoar.aggregators._clipped_sum import ClippedSum
 from bezoar.aggregators._distance_filter import DistanceFilter
 from bezoar.aggregators._divide_and_conquer import DivideAndConquer
 from bezoar.aggregators._faba import FABA
+from bezoar.aggregators._foolsgold import FoolsGold
 from bezoar.aggregators._ios import IOS
 from bezoar.aggregators._krum import Krum
 from bezoar.aggregators._least_diameter import LeastDiameter
@@ -80,6 +81,7 @@ AGGREGATORS: dict[str, type[Aggregator]] = {
         DistanceFilter,
         TotalVariation,
         UBAR,
+        FoolsGold,
         Balance,
         Local,
     )
@@ -107,6 +109,7 @@ __all__ = [
     "DivideAndConquer",
     "Estimate",
     "EstimatingAggregator",
+    "FoolsGold",
     "Krum",
     "LFighter",
     "LeastDiameter",

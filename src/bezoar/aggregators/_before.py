@@ -238,7 +238,7 @@ def compose(names: tuple[str, ...], rule: Any) -> type[Aggregator]:
             "themselves, so nothing can be done to them before"
         )
 
-    for asked in ("auxiliary", "samples_judged"):
+    for asked in ("auxiliary", "samples_judged", "sums_updates"):
         if getattr(rule, asked) is not getattr(Aggregator, asked):
             raise BezoarError(
                 f"aggregator {text}: {rule.name} looks at more of the messages themselves than "

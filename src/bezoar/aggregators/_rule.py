@@ -155,6 +155,13 @@ class Aggregator(Part):
         """On how many of its own samples an agent takes the loss of each input; mostly none."""
         return 0
 
+    def sums_updates(self) -> bool:
+        """Whether the inner products it reads are those of what inputs changed in all iterations.
+
+        Only their output layers count.
+        """
+        return False
+
     def auxiliary(self) -> "Aggregator | None":
         """Another rule whose output from the same inputs this one looks at."""
         return None

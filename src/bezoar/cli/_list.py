@@ -138,6 +138,8 @@ def _needs(rule: Aggregator) -> list[str]:
         needs.append("its row of the mixing matrix: its neighbours' numbers of neighbours")
     if getattr(rule, "reads", "") == "output_layer":
         needs.append("where the output layer lies in a message")
+    if rule.sums_updates():
+        needs.append("where the output layer lies in a message, and its changes so far")
     if rule.samples_judged():
         needs.append("the losses of its inputs on samples of its own")
     if "model_before_step" in rule.remembers():

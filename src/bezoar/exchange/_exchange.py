@@ -80,8 +80,9 @@ class Exchange:
         together: dict[tuple[object, ...], dict[WeightedAggregator, list[int]]] = {}
         others: dict[tuple[Aggregator, Network], list[int]] = {}
         for run, (rule, network) in enumerate(zip(rules, networks, strict=True)):
-            # Losses are those of single inputs, so these are gathered anyway.
-            dense = is_dense(network, tuning) and not rule.samples_judged()
+            # Losses and sums are those of single inputs, so these are gathered anyway.
+            alone = rule.samples_judged() or rule.sums_updates()
+            dense = is_dense(network, tuning) and not alone
             if isinstance(rule, WeightedAggregator) and dense:
                 # Each rule may say where the output layer is, so those that read it are alone.
                 alone = rule if rule.reads == "output_layer" else None
@@ -188,6 +189,11 @@ class Exchange:
                 raise BezoarError(
                     f"losses: {rule.name} needs those of every agent's inputs on samples of its "
                     "own, which are known in training; found nothing"
+                )
+            if rule.sums_updates() and sent.sums is None:
+                raise BezoarError(
+                    f"aggregator {rule.name}: it goes by what each neighbour changed in all "
+                    "iterations, which is kept in training only"
                 )
         if sent.false is not None:
             sent.false.check(self.networks)

@@ -14,7 +14,7 @@ from bezoar._arrays import Ints
 from bezoar.aggregators import Aggregator, Neighbourhood, OutputLayers
 from bezoar.networks import Network
 
-_TENSORS = ("index", "mask", "mixing", "estimate", "poisoned")
+_TENSORS = ("index", "mask", "mixing", "estimate", "poisoned", "first_link")
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,7 @@ class Neighbourhoods:
         estimate: ``[networks, n]`` the estimated number of poisoned inputs.
         poisoned: ``[networks, n, slots]`` whether a poisoned agent is behind the slot. For
             measuring who was listened to; rules do not see it.
+        first_link: ``[networks, n]`` how many inputs the agents before have, all in all.
         largest_estimate: the largest estimate, on the host.
     """
 
@@ -38,6 +39,7 @@ class Neighbourhoods:
     mixing: Tensor
     estimate: Tensor
     poisoned: Tensor
+    first_link: Tensor
     largest_estimate: int
 
     @property
@@ -172,7 +174,8 @@ def _lay_out(
     rows = mixing[agents].tocoo()
     weights[neighbours] = rows.data[rows.col != agents[rows.row]]
     weights[:, 0] = mixing.diagonal()[agents]
-    arrays = (index, mask, weights, estimate[agents], network.poisoned_mask[index] & mask)
-    who, there, mixed, expected, poisoned = (torch.from_numpy(a).unsqueeze(0) for a in arrays)
-    largest = int(estimate[agents].max())
-    return Neighbourhoods(who, there, mixed, expected, poisoned, largest)
+    poisoned = network.poisoned_mask[index] & mask
+    links = np.cumsum(network.degrees + 1)[agents] - network.degrees[agents] - 1
+    arrays = (index, mask, weights, estimate[agents], poisoned, links)
+    tensors = (torch.from_numpy(array).unsqueeze(0) for array in arrays)
+    return Neighbourhoods(*tensors, int(estimate[agents].max()))

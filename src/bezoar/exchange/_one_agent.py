@@ -37,6 +37,11 @@ def aggregate_at(
         raise BezoarError(f"inputs: expected shape [m, D], found {list(inputs.shape)}")
     count, length = inputs.shape
     taken_for_poisoned = _estimate(rule, estimate, count)
+    if rule.sums_updates():
+        raise BezoarError(
+            f"aggregator {rule.name}: it goes by what each neighbour changed in all iterations, of "
+            "which one exchange tells nothing; it works in training"
+        )
     rank, table = _by_sender(senders, inputs)
     here = Neighbourhoods(
         index=rank.view(1, 1, count),
@@ -44,6 +49,7 @@ def aggregate_at(
         mixing=_mixing(rule, mixing, count).view(1, 1, count),
         estimate=torch.tensor([[taken_for_poisoned]]),
         poisoned=torch.zeros(1, 1, count, dtype=torch.bool),
+        first_link=torch.zeros(1, 1, dtype=torch.int64),
         largest_estimate=taken_for_poisoned,
     ).to(inputs.device)
     if (inner := rule.auxiliary()) is not None:

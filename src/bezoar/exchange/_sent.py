@@ -83,6 +83,19 @@ Judge = Callable[[int, int, Tensor, int], Tensor]
 
 
 @dataclass(frozen=True)
+class UpdateSums:
+    """What every input changed in the output layer, summed up over all iterations.
+
+    Attributes:
+        before: ``[runs, links, length]`` the sums so far; links as :class:`Links` has them.
+        after: memory like it, into which the sums with this exchange are written.
+    """
+
+    before: Tensor
+    after: Tensor
+
+
+@dataclass(frozen=True)
 class Sent:
     """What is sent in one exchange.
 
@@ -94,6 +107,7 @@ class Sent:
         iteration: which iteration it is, counted from 1; 0 outside training.
         progress: which share of all iterations is done.
         judge: what tells the losses of inputs, for rules that judge by them.
+        sums: the sums of updates, for rules that go by them.
     """
 
     messages: Tensor
@@ -102,6 +116,7 @@ class Sent:
     iteration: int = 0
     progress: float = 0.0
     judge: Judge | None = None
+    sums: UpdateSums | None = None
 
     def __post_init__(self) -> None:
         origin = self.messages.new_zeros(()).expand(self.messages.shape)  # takes no memory

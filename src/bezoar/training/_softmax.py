@@ -136,11 +136,11 @@ class SoftmaxTask(DatasetTask):
         places = self.judging_samples(run, agent, samples, iteration)
         if self._held is None:
             self._held = AgentSamples(self)
-        held = self.dataset.train[self.partition.samples(agent)[places]]
-        design = self.model.design(held, self.dtype).to(self.device)
+        samples_held = self._held.inputs(agent, places).flatten(1)
         labels = self._held.labels(run, agent, places)
-        rows = models.reshape(-1, self.model.width)
-        scores = (rows @ design.T).view(len(models), self.model.classes, -1)
+        rows, features = models.reshape(-1, self.model.width), self.model.features
+        scores = rows[:, :features] @ samples_held.T + rows[:, features : features + 1]
+        scores = scores.view(len(models), self.model.classes, -1)
         # An attack that decides by scores goes by those of the own model.
         chosen = labels.by(scores[0].T)
         own = scores.gather(1, chosen.expand(len(models), 1, -1)).squeeze(1)

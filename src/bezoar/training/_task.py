@@ -18,6 +18,7 @@ from bezoar._options import choose
 from bezoar._seeds import Purpose, generator
 from bezoar.aggregators import OutputLayer
 from bezoar.data import Dataset, Partition
+from bezoar.networks import Network
 from bezoar.training._run import Run, State
 from bezoar.training._workers import Workers
 
@@ -178,6 +179,11 @@ def check_runs(runs: Sequence[Run]) -> None:
     for run in runs:
         for network in run.network.turns:
             run.aggregator.check(network)
+        if run.aggregator.sums_updates() and not isinstance(run.network, Network):
+            raise BezoarError(
+                f"aggregator {run.aggregator.name}: it sums up what each neighbour changes, so the "
+                "network must not change over time"
+            )
         if non_negative("weight_decay", run.weight_decay) == inf:
             raise BezoarError("weight_decay: expected a finite number, found inf")
 
