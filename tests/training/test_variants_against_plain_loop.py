@@ -35,6 +35,7 @@ RULES = [
     aggregators.Median(),
     aggregators.Krum(),
     aggregators.MeaMed(),
+    aggregators.TotalVariation(),
 ]
 
 #: The geometric median is smoothed by a millionth, and found to a hundred-thousandth.
