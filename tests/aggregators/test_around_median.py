@@ -56,7 +56,7 @@ class TestBulyan(*EVERYTHING):
 
 
 class TestBehindMixing(EqualsTheLoop):
-    cases = (Case("nnm+meamed"), Case("nnm+bulyan"))
+    cases = (Case("nnm+bulyan"),)
 
 
 @pytest.mark.parametrize("where", PATHS)

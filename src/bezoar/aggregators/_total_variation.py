@@ -14,7 +14,7 @@ from bezoar.aggregators._rule import THREATS, CoordinateAggregator
 
 @dataclass(frozen=True)
 class TotalVariation(CoordinateAggregator):
-    """`TV penalty <https://arxiv.org/abs/2011.01477>`_: ``y_w − (s/√k) Σ_v sign(y_w − y_v)``.
+    """`TV penalty <https://arxiv.org/abs/2005.06276>`_: ``y_w − (s/√k) Σ_v sign(y_w − y_v)``.
 
     In iteration ``k`` every neighbour moves every coordinate of the own message by ``s/√k`` towards
     its own value, however far that is; nobody is dropped. The authors penalise ``λ Σ ‖x_w − x_v‖₁``
