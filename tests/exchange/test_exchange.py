@@ -258,8 +258,9 @@ def test_pieces_on_threads_give_the_same_bits(case, kind):
         with Workers(count) as workers:
 
             def watched(work, items, workers=workers, pieces=pieces):
-                pieces += list(items)
-                return workers.map(work, pieces)
+                here = list(items)
+                pieces += here
+                return workers.map(work, here)
 
             found.append(exchanged(case.rule(), sent, network, tuning, share=True, map=watched))
         assert len(pieces) > 10
