@@ -81,8 +81,8 @@ class Exchange:
         others: dict[tuple[Aggregator, Network], list[int]] = {}
         for run, (rule, network) in enumerate(zip(rules, networks, strict=True)):
             # Losses and sums are those of single inputs, so these are gathered anyway.
-            alone = rule.samples_judged() or rule.sums_updates()
-            dense = is_dense(network, tuning) and not alone
+            gathered = rule.samples_judged() or rule.sums_updates()
+            dense = is_dense(network, tuning) and not gathered
             if isinstance(rule, WeightedAggregator) and dense:
                 # Each rule may say where the output layer is, so those that read it are alone.
                 alone = rule if rule.reads == "output_layer" else None

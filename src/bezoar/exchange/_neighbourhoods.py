@@ -174,8 +174,8 @@ def _lay_out(
     rows = mixing[agents].tocoo()
     weights[neighbours] = rows.data[rows.col != agents[rows.row]]
     weights[:, 0] = mixing.diagonal()[agents]
-    poisoned = network.poisoned_mask[index] & mask
-    links = np.cumsum(network.degrees + 1)[agents] - network.degrees[agents] - 1
-    arrays = (index, mask, weights, estimate[agents], poisoned, links)
-    tensors = (torch.from_numpy(array).unsqueeze(0) for array in arrays)
-    return Neighbourhoods(*tensors, int(estimate[agents].max()))
+    first = np.cumsum(network.degrees + 1)[agents] - network.degrees[agents] - 1
+    arrays = (index, mask, weights, estimate[agents], network.poisoned_mask[index] & mask, first)
+    who, there, mixed, expected, bad, links = (torch.from_numpy(a).unsqueeze(0) for a in arrays)
+    largest = int(estimate[agents].max())
+    return Neighbourhoods(who, there, mixed, expected, bad, links, largest)

@@ -238,7 +238,8 @@ class DatasetTask(Task):
         """Which of its samples an agent takes the losses of its inputs on, in one iteration."""
         rng = generator(self.runs[run].seed, Purpose.JUDGING, self.members[agent], iteration)
         held = int(self.partition.sizes[agent])
-        return rng.choice(held, size=min(samples, held), replace=False)
+        chosen: Ints = rng.choice(held, size=min(samples, held), replace=False)
+        return chosen
 
     def data_identity(self) -> str:
         """A checksum of the data and of who holds what."""
