@@ -244,7 +244,7 @@ def lfighter(w, inputs, mixing, q, head):
     feature = {v: np.concatenate([layer[c] for c in loudest]) for v, layer in layers.items()}
     if len({tuple(f) for f in feature.values()}) == 1:
         return _weighted(inputs, dict.fromkeys(inputs, 1.0))
-    split = _best_split if len(inputs) <= 14 else _best_of_restarts
+    split = _best_split if len(inputs) <= 12 else _best_of_restarts
     clusters = sorted((sorted(cluster) for cluster in split(feature)), key=min)
     values = [len(c) / len(inputs) * (1 - np.mean(_least_alike(feature, c))) for c in clusters]
     tie = abs(values[0] - values[1]) <= TIE * sum(map(abs, values))
