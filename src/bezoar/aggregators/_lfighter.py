@@ -204,11 +204,12 @@ def _descended(distances: Tensor, first: Tensor, present: Tensor) -> tuple[Tenso
         (to_first, size), (to_second, rest) = _to_means(distances, first, present)
         # Without an input its cluster's sum falls by d² n/(n − 1); with it the other's rises by
         # d² n/(n + 1).
-        falls = torch.where(
-            first, to_first * (size / (size - 1)), to_second * (rest / (rest - 1))
-        ).masked_fill_(~present | torch.where(first, size == 1, rest == 1), 0)
+        alone = torch.where(first, size == 1, rest == 1)
+        falls = torch.where(first, to_first * (size / (size - 1)), to_second * (rest / (rest - 1)))
+        falls = falls.masked_fill_(alone | ~present, 0)
         rises = torch.where(first, to_second * (rest / (rest + 1)), to_first * (size / (size + 1)))
-        gain, which = (falls - rises).max(-1, keepdim=True)
+        gains = (falls - rises).masked_fill_(~present, -torch.inf)
+        gain, which = gains.max(-1, keepdim=True)
         moving = gain > TIE * falls.amax(-1, keepdim=True)
         if answered_at_once() and not bool(moving.any()):
             break
