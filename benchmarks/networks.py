@@ -136,7 +136,9 @@ def _aggregation(engine: Engine, state: State) -> dict[str, float]:
     messages = state.models + 0.01 * state.models.std() * torch.randn_like(state.models)
     out = torch.empty_like(messages)
     found = {}
-    for name in AGGREGATORS:
+    for name, rule in AGGREGATORS.items():
+        if rule().samples_judged() or rule().sums_updates():  # these need more than messages
+            continue
         exchange = Exchange(
             [aggregators.create(name)],
             [NETWORK],

@@ -93,6 +93,17 @@ def test_the_aggregator_of_the_contributing_guide_works():
     assert models.flatten().tolist() == [0.5, 0.5, 5.5, 5.5]
 
 
+def test_the_contributing_guide_shows_the_shortest_rule_as_it_is():
+    rules = (ROOT / "src/bezoar/aggregators").glob("_*.py")
+    sources = {rule.name: rule.read_text(encoding="utf-8") for rule in rules}
+    sources = {name: text for name, text in sources.items() if "    label: Cl" in text}
+    shortest = min(sources, key=lambda name: len(sources[name].splitlines()))
+    [diff] = blocks(CONTRIBUTING, "diff")
+    assert f"+++ b/src/bezoar/aggregators/{shortest}\n" in diff
+    added = diff.split("+++ ")[1].split("--- ")[0].splitlines()[1:]
+    assert [line.removeprefix("+") for line in added] == sources[shortest].splitlines()
+
+
 def test_the_architecture_page_quotes_the_engine():
     page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     engine = (ROOT / "src/bezoar/training/_engine.py").read_text(encoding="utf-8")

@@ -22,6 +22,7 @@ class Purpose(IntEnum):
     SAMPLES = 11
     PLACEMENT = 12
     MESSAGES = 13
+    JUDGING = 14
 
 
 def generator(

@@ -34,7 +34,7 @@ class Case:
         return "-".join([self.name, *(f"{k}={v}" for k, v in self.options.items())])
 
     def rule(self, scale=1.0):
-        """The rule; its threshold, if it has one, is in units of the messages."""
+        """The rule; its threshold or strength, if any, is in units of the messages."""
         return aggregators.create(self.name, **self._scaled(scale))
 
     def fit(self, network):
@@ -58,8 +58,9 @@ class Case:
 
     def _scaled(self, scale):
         options = dict(self.options)
-        if isinstance(options.get("threshold"), float):
-            options["threshold"] *= abs(scale)
+        for name in ("threshold", "strength"):
+            if isinstance(options.get(name), float):
+                options[name] *= abs(scale)
         return options
 
     @property
@@ -137,6 +138,7 @@ class Spy(WeightedAggregator):
         self.reads = rule.reads
         self.check, self.wiring, self.output_layer = rule.check, rule.wiring, rule.output_layer
         self.estimates, self.remembers = rule.estimates, rule.remembers
+        self.auxiliary = rule.auxiliary
         self.seen = []
 
     def weights(self, neighbourhood):

@@ -4,7 +4,7 @@ Slow and literal on purpose: it follows the definitions word by word and shares 
 package, of which it uses only a network's number of agents, edges and poisoned set.
 """
 
-from itertools import combinations, product
+from itertools import product
 
 import numpy as np
 from field_reference import BEFORE, FIELD
@@ -19,6 +19,7 @@ NEEDS_NOTHING = (
     "lfighter",
     "centered_clipping",
     "balance",
+    "total_variation",
 )
 
 #: Scores that agree to this share are a tie, which goes to the lowest agent.
@@ -56,7 +57,9 @@ def estimates(network, estimate="exact"):
 def is_possible(name, network, estimate="exact"):
     for agents, q in zip(closed_neighbourhoods(network), estimates(network, estimate), strict=True):
         *before, rule = name.split("+")
-        if rule in ("trimmed_mean", "caf") and len(agents) <= 2 * q:
+        if rule in ("trimmed_mean", "caf", "distance_filter") and len(agents) <= 2 * q:
+            return False
+        if rule == "bulyan" and len(agents) <= 4 * q:
             return False
         if (before or rule not in NEEDS_NOTHING) and len(agents) <= q:
             return False
@@ -241,7 +244,7 @@ def lfighter(w, inputs, mixing, q, head):
     feature = {v: np.concatenate([layer[c] for c in loudest]) for v, layer in layers.items()}
     if len({tuple(f) for f in feature.values()}) == 1:
         return _weighted(inputs, dict.fromkeys(inputs, 1.0))
-    split = _best_split if len(inputs) <= 12 else _lloyd
+    split = _best_split if len(inputs) <= 12 else _best_of_restarts
     clusters = sorted((sorted(cluster) for cluster in split(feature)), key=min)
     values = [len(c) / len(inputs) * (1 - np.mean(_least_alike(feature, c))) for c in clusters]
     tie = abs(values[0] - values[1]) <= TIE * sum(map(abs, values))
@@ -280,22 +283,34 @@ def _best_split(feature):
     ]
 
 
-def _lloyd(feature):
-    a, b = max(
-        combinations(sorted(feature), 2),
-        key=lambda pair: np.linalg.norm(feature[pair[0]] - feature[pair[1]]),
-    )
-    centres = [feature[a], feature[b]]
-    clusters = None
+def _best_of_restarts(feature, starts=200):
+    """The best split that is found by moving one input at a time, from many random splits."""
+    agents = sorted(feature)
+    points = np.stack([feature[v] - feature[agents[0]] for v in agents])
+    inside = np.random.default_rng(0).random((starts, len(agents))) < 0.5
+    inside[:, 0], inside[:, 1] = True, False
     while True:
-        new = ([], [])
-        for v, f in feature.items():
-            apart = [np.linalg.norm(f - centre) for centre in centres]
-            new[0 if apart[0] <= apart[1] else 1].append(v)
-        if new == clusters:
-            return clusters
-        clusters = new
-        centres = [np.mean([feature[v] for v in cluster], axis=0) for cluster in clusters]
+        falls, rises = np.zeros(inside.shape), np.zeros(inside.shape)
+        for members in (inside, ~inside):
+            size = members.sum(axis=1, keepdims=True)
+            means = members @ points / size
+            away = np.sum((points - means[:, None]) ** 2, axis=2)
+            falls += np.where(members & (size > 1), away * size / np.maximum(size - 1, 1), 0)
+            rises += np.where(~members, away * size / (size + 1), 0)
+        gain = falls - rises
+        which, rows = gain.argmax(axis=1), np.arange(starts)
+        moving = gain[rows, which] > 1e-9 * falls.max()
+        if not moving.any():
+            break
+        inside[rows[moving], which[moving]] ^= True
+    cost = np.zeros(starts)
+    for members in (inside, ~inside):
+        means = members @ points / members.sum(axis=1, keepdims=True)
+        cost += np.sum(members * np.sum((points - means[:, None]) ** 2, axis=2), axis=1)
+    first = inside[cost.argmin()]
+    return [
+        [v for v, member in zip(agents, first, strict=True) if member == side] for side in (1, 0)
+    ]
 
 
 RULES = {

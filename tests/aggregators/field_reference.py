@@ -229,6 +229,50 @@ def caf(w, inputs, mixing, q):
     return share @ points, dict(zip(good, share, strict=True))
 
 
+def _around_median(values, kept):
+    """The mean of the sorted values closest to the median; on ties of both ways to break them."""
+    order = np.sort(values)
+    low, high = order[(len(order) - 1) // 2], order[len(order) // 2]
+    found = []
+    for side in (1, -1):  # how far a value is from the middle two, and which side goes first
+        far = [np.inf if np.isinf(v) else max(low - v, v - high, 0.0) for v in order]
+        away = list(zip(far, side * order, strict=True))
+        found.append(np.mean([side * v for _, v in sorted(away)[:kept]]))
+    return np.mean(found)
+
+
+def meamed(w, inputs, mixing, q):
+    columns = np.stack(list(inputs.values())).T
+    return np.array([_around_median(column, len(inputs) - q) for column in columns]), None
+
+
+def bulyan(w, inputs, mixing, q):
+    left, picked = dict(inputs), []
+    while len(picked) < len(inputs) - 2 * q:
+        scores = {}
+        for v, y in left.items():
+            apart = sorted(squared(y, other) for u, other in left.items() if u != v)
+            scores[v] = sum(apart[: max(1, len(left) - q - 2)]) if is_finite(y) else np.inf
+        best = in_order(scores)[0]
+        picked.append(left.pop(best))
+    columns = np.stack(picked).T
+    return np.array([_around_median(column, len(picked) - 2 * q) for column in columns]), None
+
+
+def distance_filter(w, inputs, mixing, q):
+    values = np.stack([np.where(np.isnan(y), np.inf, y) for y in inputs.values()])
+    point = np.mean(np.sort(values, axis=0)[q : len(inputs) - q], axis=0)
+    away = {v: squared(y, point) for v, y in inputs.items()}
+    last = in_order(away)[len(inputs) - q :]
+    kept = [v for v in inputs if v not in last or away[v] <= away[w] * (1 + TIE)]
+    return mean_of(inputs, kept)
+
+
+def total_variation(w, inputs, mixing, q, strength=1e-3):
+    own = inputs[w]
+    return own + strength * sum(np.sign(y - own) for v, y in inputs.items() if v != w), None
+
+
 FIELD = (
     clipped_gossip,
     krum,
@@ -241,4 +285,8 @@ FIELD = (
     divide_and_conquer,
     caf,
     balance,
+    meamed,
+    bulyan,
+    distance_filter,
+    total_variation,
 )

@@ -102,6 +102,8 @@ def test_the_rule_needs_as_many_inputs_as_are_left():
     ("name", "told"),
     [
         ("nnm+lfighter", "looks at the output layers of the messages themselves"),
+        ("nnm+distance_filter", "looks at more of the messages themselves than their inner"),
+        ("arc+ubar", "looks at more of the messages themselves than their inner"),
         ("nmn+krum", "'nmn' is not known; allowed: nnm, arc, bucketing"),
         ("nnm+crum", "'crum' is not known; allowed: krum"),
     ],

@@ -1,4 +1,4 @@
-"""The trimmed mean and the median."""
+"""The trimmed mean, the median and the total variation penalty."""
 
 import networkx as nx
 import numpy as np
@@ -24,7 +24,7 @@ from aggregator_robustness import (
 )
 
 from bezoar import Network, networks
-from bezoar.aggregators import Median, TrimmedMean
+from bezoar.aggregators import Median, TotalVariation, TrimmedMean
 
 EVERYTHING = (
     EqualsTheLoop,
@@ -60,6 +60,28 @@ class TestTrimmedMeanThatKeepsItsOwn(*EVERYTHING, AveragesWithoutPoison):
 
 class TestMedian(*EVERYTHING):
     cases = (Case("median"),)
+
+
+class TestTotalVariation(
+    EqualsTheLoop,
+    BreaksTiesByIndex,
+    Symmetric,
+    Scales,
+    Translates,
+    KeepsConsensus,
+    SharesSensibly,
+    Bounded,
+    ResolvesConsensus,
+):
+    cases = (Case("total_variation", strength=0.01),)
+    margin = 0.2  # every neighbour may move a coordinate
+
+
+def test_total_variation_moves_less_in_every_iteration():
+    inputs = torch.tensor([[0.0, 1.0], [1.0, -5.0], [torch.nan, 1.0]], dtype=torch.float64)
+    rule = TotalVariation(strength=0.5)
+    assert rule.at(inputs).tolist() == [1.0, 0.5]
+    assert rule.at(inputs, iteration=4).tolist() == [0.5, 0.75]
 
 
 @pytest.mark.parametrize("where", PATHS)

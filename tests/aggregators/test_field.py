@@ -105,6 +105,19 @@ class TestCAF(*EVERYTHING, CountsBadMessages):
     average = "mean"
 
 
+class TestDistanceFilter(*EVERYTHING, BreaksTiesByIndex, Bounded):
+    cases = (Case("distance_filter"),)
+    average = "mean"
+
+
+class TestDistanceFilterAndBadMessages(CountsBadMessages):
+    cases = (Case("distance_filter"),)
+
+    def expected(self, case, messages, network, bad):
+        models, told = super().expected(case, messages, network, bad)
+        return models, [v for v in told if v != bad]
+
+
 class TestDivideAndConquerThatDropsLess(EqualsTheLoop, Symmetric):
     cases = (Case("divide_and_conquer", factor=0.5),)
 

@@ -20,6 +20,7 @@ from aggregator_properties import (
     Symmetric,
     WeighsInputs,
 )
+from aggregator_reference import composed
 from aggregator_robustness import (
     LeavesOutBadMessages,
     ResolvesConsensus,
@@ -29,6 +30,7 @@ from aggregator_robustness import (
 
 from bezoar import Network, networks
 from bezoar.aggregators import LFighter, OutputLayer
+from bezoar.exchange import Exchange, Sent
 
 
 class TestLFighter(
@@ -63,6 +65,18 @@ def test_small_neighbourhoods_are_split_best_beside_large_ones():
             assert_close(found[small], expected[small], 1e-9, name)
 
 
+@pytest.mark.parametrize(("agents", "cases"), [(13, 20), (19, 60), (40, 10)])
+def test_the_best_split_known_of_many_inputs_is_found(agents, cases):
+    """Of inputs without any clusters, where the two farthest lead astray every third time."""
+    rng = np.random.default_rng(agents)
+    case, network = Case("lfighter", head=HEAD), networks.star(agents)
+    messages = rng.normal(size=(cases, agents, 8))
+    found = apply(case.rule(), messages, network)[:, 0]
+    for run, model in zip(messages, found, strict=True):
+        expected, _ = composed(case.name, 0, dict(enumerate(run)), {}, 0, case.options)
+        assert_close(model, expected, 1e-9)
+
+
 def test_only_the_two_loudest_classes_count():
     # Class 1 is silent: whatever its rows say about who is alike changes nothing.
     network = networks.complete(5)
@@ -90,6 +104,50 @@ def test_of_two_equal_clusters_the_lowest_agents_is_kept(where):
     messages = np.array([[1.0, 0.0], [0.0, 1.0]])
     found = apply(LFighter(head=(2, 1)), messages, networks.line(2), tuning=PATHS[where])
     assert_close(found, messages[[0, 0]], 1e-15)
+
+
+@pytest.mark.parametrize("where", PATHS)
+def test_on_updates_it_looks_at_what_the_local_updates_changed(where):
+    """As the loop on ``x_w − y_v``, near consensus too, with more inputs than can be enumerated."""
+    rng, rule = np.random.default_rng(25), LFighter(head=HEAD, on="updates")
+    for network, size in ((networks.two_castle(10), 1.0), (networks.complete(14), 1e-8)):
+        before = rng.normal(size=8) + size * rng.normal(size=(network.agents, 8))
+        messages = before + 0.3 * size * rng.normal(size=before.shape)
+        remembered = {"model_before_step": torch.from_numpy(before)[None]}
+        exchange = Exchange([rule], [network], tuning=PATHS[where])
+        [found], _ = exchange(Sent(torch.from_numpy(messages)[None], None, remembered))
+        for agent in range(network.agents):
+            senders = [agent, *network.neighbours(agent)]
+            updates = {v: before[agent] - messages[v] for v in sorted(senders)}
+            _, given = composed("lfighter", agent, updates, {}, 0, {"head": HEAD})
+            moved = sum(share * (messages[v] - messages[agent]) for v, share in given.items())
+            assert_close(found[agent].numpy() - messages[agent], moved, 1e-9 * size + 1e-15)
+            known = {"model_before_step": before[agent]}
+            alone = rule.at(messages[senders], senders=senders, remembered=known)
+            assert_close(alone, found[agent], 1e-14)
+
+
+@pytest.mark.parametrize("where", PATHS)
+def test_on_updates_biases_count_where_they_are_known(where):
+    # Only the biases of classes 0 and 2 change much, so their rows say who is alike.
+    rng, network = np.random.default_rng(26), networks.complete(6)
+    messages = 0.01 * rng.normal(size=(1, 6, 9))
+    messages[..., [6, 8]] += rng.normal(size=(6, 2))
+    messages[..., 7] = 0
+    zeros = torch.zeros(1, 6, 9, dtype=torch.float64)
+    sent = Sent(torch.from_numpy(messages), None, {"model_before_step": zeros})
+    found = {}
+    for bias in (6, None):
+        layer = OutputLayer(3, 2, bias=bias)
+        options = {"layer": layer, "tuning": PATHS[where]}
+        found[bias] = Exchange([LFighter(on="updates")], [network], **options)(sent)[0]
+    silent = messages.copy()
+    silent[..., [2, 3]] = 0  # as if class 1 were never among the two loudest
+    sent = Sent(torch.from_numpy(silent), None, {"model_before_step": zeros})
+    expected = Exchange([LFighter(head=HEAD, on="updates")], [network])(sent)[0]
+    rest = [0, 1, 4, 5, 6, 7, 8]
+    assert_close(found[6][..., rest], expected[..., rest], 1e-12)
+    assert (found[None] - found[6]).abs().max() > 1e-3
 
 
 @pytest.mark.parametrize("where", PATHS)

@@ -27,6 +27,12 @@ LABELS = {
     "least_eigenvalue": "SMEA",
     "caf": "CAF",
     "divide_and_conquer": "DnC",
+    "meamed": "MeaMed",
+    "bulyan": "Bulyan",
+    "distance_filter": "SDFD",
+    "total_variation": "TV",
+    "ubar": "UBAR",
+    "foolsgold": "FoolsGold",
     "balance": "BALANCE",
     "local": "Local",
 }
@@ -151,7 +157,7 @@ def test_str_is_the_label_and_repr_is_exact(name):
 def test_repr_has_the_options():
     rule = aggregators.create("ios", mixing="equal", estimate=2, keep_own=True)
     assert repr(rule) == "IOS(mixing='equal', estimate=2, keep_own=True)"
-    assert repr(aggregators.create("lfighter", head=[3, 2])) == "LFighter(head=(3, 2))"
+    assert repr(aggregators.create("lfighter", head=[3, 2])) == "LFighter(head=(3, 2), on='models')"
 
 
 def test_rules_with_the_same_options_are_the_same():

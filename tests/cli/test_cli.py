@@ -1,11 +1,12 @@
 import json
+import re
 import subprocess
 import sys
 
 import pytest
 from typer.testing import CliRunner
 
-from bezoar import BezoarError
+from bezoar import BezoarError, aggregators
 from bezoar.cli._main import app
 
 QUICK = ["--network", "fan", "--partition", "by_class", "--iterations", "2", "--every", "1"]
@@ -134,6 +135,25 @@ def test_everything_has_a_page_that_explains_its_options():
     assert "how many of its inputs are poisoned" in shown
     shown = " ".join(inside("list", "attacks", "targeted").stdout.split())
     assert "they follow the protocol with wrong labels" in shown
+
+
+def test_the_table_of_threats_is_what_the_rules_declare():
+    told = json.loads(inside("list", "aggregators", "--threats", "--json").stdout)
+    assert set(told["aggregators"]) == set(aggregators.AGGREGATORS)
+    for name, said in told["aggregators"].items():
+        rule = aggregators.AGGREGATORS[name]
+        assert [threat for threat in told["threats"] if said[threat]] == list(rule.withstands)
+        assert said["breakdown"] == rule.breakdown
+    assert told["aggregators"]["ios"]["contraction"] == "O(δ/(1−3δ))"
+    shown = inside("list", "--threats").stdout
+    assert re.search(r"bulyan +yes +below 1/4 +yes +yes +unknown", shown)
+    shown = " ".join(inside("list", "aggregators", "trimmed_mean").stdout.split())
+    assert "send any numbers: below 1/2 of the inputs. " in shown
+    assert "Majority-dominant: yes. Order of ρ in δ_max: O(δ/(1−2δ))." in shown
+    assert "not said" in inside("list", "aggregators", "nnm+krum", "--threats").stdout
+    assert "--threats: it is told of aggregators, found 'attacks'" in str(
+        inside("list", "attacks", "--threats").exception
+    )
 
 
 def test_list_knows_everything():

@@ -5,9 +5,16 @@ import numpy as np
 from bezoar import aggregators
 from bezoar.exchange import Exchange, Sent, Tuning
 
+#: Rules that go by losses of inputs or by sums of updates, which only a training knows.
+IN_TRAINING = {
+    name
+    for name, rule in aggregators.AGGREGATORS.items()
+    if rule().samples_judged() or rule().sums_updates()
+}
+
 
 def every_rule(threshold=1.0, head=None, estimate="exact", trimmed=None):
-    """Every rule, and some of them with options that change what they compute.
+    """Every rule that needs no training, some also with options that change what they compute.
 
     Args:
         threshold: what rules that clip are given, in the units of the messages.
@@ -44,6 +51,10 @@ def every_rule(threshold=1.0, head=None, estimate="exact", trimmed=None):
         aggregators.create("arc+trimmed_mean", estimate=estimate if trimmed is None else trimmed),
         aggregators.create("bucketing+faba", estimate=0),
         aggregators.CAF(estimate if trimmed is None else trimmed),
+        aggregators.MeaMed(estimate),
+        aggregators.TotalVariation(strength=threshold / 100),
+        aggregators.DistanceFilter(estimate if trimmed is None else trimmed),
+        aggregators.Bulyan(0 if trimmed == 0 else "up_to_1"),
         aggregators.Local(),
     ]
     return rules if head is None else [*rules, aggregators.LFighter(head)]
@@ -93,6 +104,8 @@ class Seen:
     def estimate(self, rule, agent):
         """How many of its inputs the agent takes for poisoned."""
         option = getattr(rule, "estimate", "exact")
+        if str(option).startswith("up_to"):
+            return int(rule.assumed(np.array(len(self.senders(agent)))))
         return {"exact": self._poisoned[agent], "max": max(self._poisoned)}.get(option, option)
 
     def at(self, rule, agent, senders=None):

@@ -23,6 +23,9 @@ RULES = {
     "krum": (Krum, lambda m: m - 1),
     "clipped_gossip": (lambda e: ClippedGossip("adaptive", estimate=e), lambda m: m - 1),
     "caf": (aggregators.CAF, lambda m: (m - 1) // 2),
+    "meamed": (aggregators.MeaMed, lambda m: m - 1),
+    "distance_filter": (aggregators.DistanceFilter, lambda m: (m - 1) // 2),
+    "bulyan": (aggregators.Bulyan, lambda m: (m - 1) // 4),
     **{
         rule.name: (rule, lambda m: m - 1)
         for rule in (

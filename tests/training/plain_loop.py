@@ -91,7 +91,9 @@ class Loop:
         options = dict(self.run.aggregator.__dict__)
         assert not options.pop("memory", False), "this loop has no memory"
         if self.run.aggregator.name == "lfighter":
-            options["head"] = (self.classes, self.x[0].shape[1] - 1)
+            options = {"head": (self.classes, self.x[0].shape[1] - 1)}
+        if "strength" in options:
+            options["strength"] /= np.sqrt(iteration)
         if self.run.aggregator.name == "rfa":
             options = {}
         vectors, self.weights = aggregate(

@@ -42,6 +42,8 @@ class VariantLoop(Loop):
         honest = [self.vector(self.local_update(w, iteration)) for w in range(len(before))]
         option = dict(self.run.aggregator.__dict__)
         mixing = mixing_matrix(network, option.pop("mixing", "metropolis"))
+        if "strength" in option:
+            option["strength"] /= np.sqrt(iteration)
         taken_for_poisoned = estimates(network, option.pop("estimate", "exact"))
         self.weights = np.zeros((len(before), len(before)))
         models = []

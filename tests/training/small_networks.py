@@ -12,6 +12,9 @@ AGENTS = 4
 BATCH = 8
 STEP = 0.01
 
+#: Options with which rules are possible on all networks here.
+POSSIBLE = {"bulyan": {"estimate": "up_to_1"}}
+
 #: How far results of the same computation may be apart, in units of the largest number.
 ROUNDING = {torch.float32: 1e-5, torch.float64: 1e-11}
 
@@ -77,7 +80,7 @@ def run_of(rule="local", attack="label_flip", network=None, **options):
     options.setdefault("schedule", training.Constant(STEP))
     return training.Run(
         network or networks.complete(AGENTS),
-        aggregators.create(rule),
+        aggregators.create(rule, **POSSIBLE.get(rule, {})),
         attacks.create(attack),
         **options,
     )

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 import torch
+from small_networks import POSSIBLE
 
 from bezoar import BezoarError, aggregators, attacks, networks, training
 
@@ -8,7 +9,7 @@ from bezoar import BezoarError, aggregators, attacks, networks, training
 def run_of(rule="ios", network=None, attack="label_flip", **options):
     return training.Run(
         network or networks.fan(),
-        aggregators.create(rule),
+        aggregators.create(rule, **POSSIBLE.get(rule, {})),
         attacks.create(attack),
         **options,
     )

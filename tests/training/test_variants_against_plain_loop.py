@@ -34,6 +34,8 @@ RULES = [
     aggregators.LFighter(),
     aggregators.Median(),
     aggregators.Krum(),
+    aggregators.MeaMed(),
+    aggregators.TotalVariation(),
 ]
 
 #: The geometric median is smoothed by a millionth, and found to a hundred-thousandth.

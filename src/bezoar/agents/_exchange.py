@@ -28,6 +28,11 @@ class OverNetwork:
 
     def __init__(self, task: Task, neighbours: Neighbours, iterations: int) -> None:
         [run], [agent] = task.runs, task.members
+        if run.aggregator.sums_updates():
+            raise BezoarError(
+                f"aggregator {run.aggregator.name}: it sums up what each neighbour changes, which "
+                "agents that may miss each other do not; it works in 'bezoar run'"
+            )
         self._rule, self._agent, self._neighbours = run.aggregator, agent, neighbours
         self._layer, self._device = task.output_layer, task.device
         [self._network] = run.network.turns
@@ -66,7 +71,7 @@ class OverNetwork:
         received = {names.index(name): vector for name, vector in heard.items()}
         inputs = [own, *(self._tensor(received[agent]) for agent in sorted(received))]
         known = {name: values[0, 0] for name, values in sent.remembered.items()}
-        model = self._apply(inputs, sorted(received), known, (sent.iteration, sent.progress))
+        model = self._apply(inputs, sorted(received), known, sent)
         if out is None:
             out = torch.empty_like(sent.messages)
         out[0, 0] = model
@@ -89,17 +94,20 @@ class OverNetwork:
         inputs: Sequence[Tensor],
         heard: Sequence[int],
         known: Mapping[str, Tensor],
-        when: tuple[int, float],
+        sent: Sent,
     ) -> Tensor:
         """The rule's output; the own message where the rule cannot do with so few inputs."""
         estimate = estimate_of(self._rule, self._network, self._agent, heard)
         if len(inputs) < self._rule.inputs_needed(estimate or 0):
             return inputs[0]
         mixing = mixing_of(self._rule, self._network, self._agent, heard)
-        senders = (self._agent, *heard)
+        senders, held, losses = (self._agent, *heard), torch.stack(list(inputs)), None
+        if samples := self._rule.samples_judged():
+            assert sent.judge is not None
+            losses = sent.judge(0, self._agent, held, samples)
+        when = (sent.iteration, sent.progress)
         return aggregate_at(
-            *(self._rule, torch.stack(list(inputs)), mixing, estimate, senders, known, *when),
-            layer=self._layer,
+            *(self._rule, held, mixing, estimate, senders, known, *when, self._layer, losses)
         )
 
     def _not_told(self) -> NoReturn:

@@ -10,12 +10,15 @@ from typing import Any
 from bezoar import _options
 from bezoar.aggregators._balance import Balance
 from bezoar.aggregators._before import BEFORE, Before, compose, mixed
+from bezoar.aggregators._bulyan import Bulyan
 from bezoar.aggregators._caf import CAF
 from bezoar.aggregators._centered_clipping import CenteredClipping
 from bezoar.aggregators._clipped_gossip import ClippedGossip
 from bezoar.aggregators._clipped_sum import ClippedSum
+from bezoar.aggregators._distance_filter import DistanceFilter
 from bezoar.aggregators._divide_and_conquer import DivideAndConquer
 from bezoar.aggregators._faba import FABA
+from bezoar.aggregators._foolsgold import FoolsGold
 from bezoar.aggregators._ios import IOS
 from bezoar.aggregators._krum import Krum
 from bezoar.aggregators._least_diameter import LeastDiameter
@@ -23,6 +26,7 @@ from bezoar.aggregators._least_eigenvalue import LeastEigenvalue
 from bezoar.aggregators._least_variance import LeastVariance
 from bezoar.aggregators._lfighter import LFighter
 from bezoar.aggregators._local import Local
+from bezoar.aggregators._meamed import MeaMed
 from bezoar.aggregators._mean import Mean
 from bezoar.aggregators._median import Median
 from bezoar.aggregators._nearest import Nearest
@@ -35,14 +39,18 @@ from bezoar.aggregators._neighbourhood import (
 from bezoar.aggregators._rfa import RFA
 from bezoar.aggregators._rule import (
     REMEMBERED,
+    THREATS,
     Aggregator,
     CoordinateAggregator,
     Estimate,
     EstimatingAggregator,
+    RankAggregator,
     WeightedAggregator,
 )
+from bezoar.aggregators._total_variation import TotalVariation
 from bezoar.aggregators._trimmed_mean import TrimmedMean
 from bezoar.aggregators._trimmed_sum import TrimmedSum
+from bezoar.aggregators._ubar import UBAR
 from bezoar.aggregators._weighted_mean import WeightedMean
 
 #: Every aggregator by its name.
@@ -68,6 +76,12 @@ AGGREGATORS: dict[str, type[Aggregator]] = {
         LeastEigenvalue,
         CAF,
         DivideAndConquer,
+        MeaMed,
+        Bulyan,
+        DistanceFilter,
+        TotalVariation,
+        UBAR,
+        FoolsGold,
         Balance,
         Local,
     )
@@ -81,28 +95,36 @@ __all__ = [
     "IOS",
     "REMEMBERED",
     "RFA",
+    "THREATS",
+    "UBAR",
     "Aggregator",
     "Balance",
     "Before",
+    "Bulyan",
     "CenteredClipping",
     "ClippedGossip",
     "ClippedSum",
     "CoordinateAggregator",
+    "DistanceFilter",
     "DivideAndConquer",
     "Estimate",
     "EstimatingAggregator",
+    "FoolsGold",
     "Krum",
     "LFighter",
     "LeastDiameter",
     "LeastEigenvalue",
     "LeastVariance",
     "Local",
+    "MeaMed",
     "Mean",
     "Median",
     "Nearest",
     "Neighbourhood",
     "OutputLayer",
     "OutputLayers",
+    "RankAggregator",
+    "TotalVariation",
     "TrimmedMean",
     "TrimmedSum",
     "WeightedAggregator",

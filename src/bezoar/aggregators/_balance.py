@@ -10,7 +10,7 @@ from torch import Tensor
 
 from bezoar._options import Positive, Share
 from bezoar.aggregators._neighbourhood import Neighbourhood
-from bezoar.aggregators._rule import WeightedAggregator, one_hot
+from bezoar.aggregators._rule import THREATS, WeightedAggregator, one_hot
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,9 @@ class Balance(WeightedAggregator):
     label: ClassVar[str] = "BALANCE"
     colour: ClassVar[str] = "#35978F"
     marker: ClassVar[str] = "x"
+    withstands: ClassVar[tuple[str, ...]] = tuple(THREATS)
+    breakdown: ClassVar[float] = 1.0
+    majority_dominant: ClassVar[bool] = False
 
     def remembers(self) -> tuple[str, ...]:
         return ("origin",)

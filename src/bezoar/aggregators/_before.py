@@ -238,6 +238,13 @@ def compose(names: tuple[str, ...], rule: Any) -> type[Aggregator]:
             "themselves, so nothing can be done to them before"
         )
 
+    for asked in ("auxiliary", "samples_judged", "sums_updates"):
+        if getattr(rule, asked) is not getattr(Aggregator, asked):
+            raise BezoarError(
+                f"aggregator {text}: {rule.name} looks at more of the messages themselves than "
+                "their inner products, so nothing can be done to them before"
+            )
+
     def inputs_needed(self: Any, estimate: Any) -> Any:
         needed = rule.inputs_needed(self, estimate)
         for step in reversed(steps):
@@ -258,6 +265,9 @@ def compose(names: tuple[str, ...], rule: Any) -> type[Aggregator]:
         "before": steps,
         "colour": "",
         "marker": "",
+        "withstands": (),
+        "breakdown": None,
+        "majority_dominant": None,
         "inputs_needed": inputs_needed,
     }
     if by_weights:

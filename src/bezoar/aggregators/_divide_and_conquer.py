@@ -32,6 +32,9 @@ class DivideAndConquer(EstimatingAggregator):
     label: ClassVar[str] = "DnC"
     colour: ClassVar[str] = "#8C510A"
     marker: ClassVar[str] = "4"
+    withstands: ClassVar[tuple[str, ...]] = ("labels", "non_finite")
+    breakdown: ClassVar[float] = 0.0
+    majority_dominant: ClassVar[bool] = False
 
     def inputs_needed(self, estimate: Any) -> Any:
         return (self.factor * estimate) // 1 + 1

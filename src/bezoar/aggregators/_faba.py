@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from bezoar.aggregators._neighbourhood import Neighbourhood, normalised
-from bezoar.aggregators._rule import EstimatingAggregator
+from bezoar.aggregators._rule import THREATS, EstimatingAggregator
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,9 @@ class FABA(EstimatingAggregator):
     label: ClassVar[str] = "FABA"
     colour: ClassVar[str] = "#009E73"
     marker: ClassVar[str] = "^"
+    withstands: ClassVar[tuple[str, ...]] = tuple(THREATS)
+    breakdown: ClassVar[float] = 1 / 2
+    majority_dominant: ClassVar[bool] = True
 
     def weights(self, neighbourhood: Neighbourhood) -> Tensor:
         return drop_farthest(neighbourhood, neighbourhood.mask.to(torch.float64), self.keep_own)

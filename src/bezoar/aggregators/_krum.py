@@ -8,7 +8,7 @@ from torch import Tensor
 
 from bezoar._options import AtLeastOne
 from bezoar.aggregators._neighbourhood import Neighbourhood, normalised
-from bezoar.aggregators._rule import EstimatingAggregator
+from bezoar.aggregators._rule import THREATS, EstimatingAggregator
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,9 @@ class Krum(EstimatingAggregator):
     label: ClassVar[str] = "Krum"
     colour: ClassVar[str] = "#117733"
     marker: ClassVar[str] = "p"
+    withstands: ClassVar[tuple[str, ...]] = tuple(THREATS)
+    breakdown: ClassVar[float] = 1 / 2
+    majority_dominant: ClassVar[bool] = False  # it needs three inputs more than a majority
 
     def weights(self, neighbourhood: Neighbourhood) -> Tensor:
         finite = neighbourhood.finite

@@ -1,15 +1,16 @@
 """LFighter: cluster the output layers, keep the cluster whose members differ more."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from pydantic import Field
 from torch import Tensor
+from torch.nn.functional import pad
 
 from bezoar._options import AtLeastOne
-from bezoar._questions import answered_at_once
+from bezoar._questions import answered_at_once, some
 from bezoar.aggregators._neighbourhood import (
     TIE,
     Neighbourhood,
@@ -22,8 +23,15 @@ from bezoar.aggregators._rule import WeightedAggregator
 #: Neighbourhoods up to this size are split in two by trying every split.
 ENUMERATED = 12
 
-#: Steps of the iteration that splits larger ones.
-LLOYD_STEPS = 50
+#: Larger ones are split from several starts: each of so many inputs with these parts of all inputs,
+#: the nearest to it.
+CENTRES, PARTS = 32, (1 / 4, 1 / 2, 3 / 4)
+
+#: From a start all inputs are assigned anew so often; then they move one by one, at most so often.
+LLOYD_STEPS, MOVES = 8, 200
+
+#: Moves that are made where asking whether all are done would make the host wait.
+MOVES_UNASKED = 24
 
 
 @dataclass(frozen=True)
@@ -31,40 +39,65 @@ class LFighter(WeightedAggregator):
     """`LFighter <https://doi.org/10.1016/j.neunet.2023.11.019>`_ at every agent.
 
     The two classes whose rows of the output layer have the largest norms, summed over the inputs,
-    are looked at; an input's feature is these two rows. The features are split by 2-means (the
-    best split of all for up to 12 inputs, a deterministic iteration from the two farthest
-    features for more), and the mean over the cluster whose members are less alike is returned:
-    poisoned updates resemble each other. Inputs that are not finite are left out; with nothing
-    finite the output is NaN.
+    are looked at; an input's feature is these two rows. The features are split by 2-means: the best
+    split of all for up to 12 inputs, for more the best one found from many starts, none of them
+    random. The mean over the cluster whose members are less alike is returned: poisoned updates
+    resemble each other. Inputs that are not finite are left out; with nothing finite the output is
+    NaN.
 
     Args:
         head: ``(classes, features)``: the output layer is the first ``classes × features`` block
             of a message, one row a class. In training the model knows it.
+        on: ``"models"``: the output layers of the messages themselves, as in the paper. Or
+            ``"updates"``, as in the original: those of ``x_w − y_v``, with ``x_w`` the agent's
+            model before its local update; a class's norm is then its row's plus the size of its
+            bias, where the model tells where that is. Where ``x_w`` is not finite the output is
+            NaN.
     """
 
     head: tuple[Annotated[int, Field(ge=2)], AtLeastOne] | None = None
+    on: Literal["models", "updates"] = "models"
 
     name: ClassVar[str] = "lfighter"
     label: ClassVar[str] = "LFighter"
     colour: ClassVar[str] = "#999933"
     marker: ClassVar[str] = "<"
+    withstands: ClassVar[tuple[str, ...]] = ("labels", "non_finite")
+    breakdown: ClassVar[float] = 0.0
+    majority_dominant: ClassVar[bool] = False
     reads: ClassVar[str] = "output_layer"
 
     def output_layer(self) -> OutputLayer | None:
         return None if self.head is None else OutputLayer(*self.head)
 
+    def remembers(self) -> tuple[str, ...]:
+        return ("model_before_step",) if self.on == "updates" else ()
+
     def weights(self, neighbourhood: Neighbourhood) -> Tensor:
-        assert neighbourhood.output_layers is not None
-        finite = neighbourhood.finite
-        total_norms = (neighbourhood.output_layers.norms() * finite.unsqueeze(-2)).sum(-1)
-        raw, centred = neighbourhood.output_layers.products(_two_largest(total_norms))
-        distances = pairwise(centred)
+        layers = neighbourhood.output_layers
+        assert layers is not None
+        finite, inputs = neighbourhood.finite & neighbourhood.mask, neighbourhood.mask.shape[-1]
+        if self.on == "models":
+            norms = layers.norms()
+        else:
+            inputs = neighbourhood.remembered["model_before_step"]
+            finite = finite & neighbourhood.finite[..., inputs : inputs + 1]
+            norms = layers.changes(inputs)
+        classes = _two_largest((norms * finite.unsqueeze(-2)).sum(-1))
+        raw, centred = layers.products(classes)
+        if self.on == "updates":  # (y − x)ᵀ(z − x) = yᵀz − yᵀx − xᵀz + xᵀx
+            along = centred[..., inputs : inputs + 1]
+            raw = centred - along - along.mT + along[..., inputs : inputs + 1, :]
+        mask, finite = neighbourhood.mask[..., :inputs], finite[..., :inputs]
+        index = neighbourhood.index[..., :inputs]
+        seen = replace(neighbourhood, mask=mask, finite=finite, index=index)
         present = finite.unsqueeze(-1) & finite.unsqueeze(-2)
-        distances = distances.masked_fill_(~present, 0)
-        first = _two_means(neighbourhood, distances)
-        kept = _less_similar(neighbourhood, raw, first)
+        distances = pairwise(centred)[..., :inputs, :inputs].masked_fill_(~present, 0)
+        first = _two_means(seen, distances)
+        kept = _less_similar(seen, raw[..., :inputs, :inputs], first)
         nothing = ~finite.any(-1, keepdim=True)
-        return normalised((kept | (neighbourhood.mask & nothing)).to(torch.float64))
+        weights = normalised((kept | (mask & nothing)).to(torch.float64))
+        return pad(weights, (0, neighbourhood.finite.shape[-1] - inputs))
 
 
 def _two_largest(total_norms: Tensor) -> Tensor:
@@ -85,7 +118,7 @@ def _two_means(neighbourhood: Neighbourhood, distances: Tensor) -> Tensor:
     if distances.shape[-1] <= ENUMERATED:
         first = _best_split(finite, distances)
     else:
-        first = _lloyd(neighbourhood, distances)
+        first = _best_found(neighbourhood, distances)
         # An agent with few inputs gets the best split, however many others have.
         narrow = distances[..., :ENUMERATED, :ENUMERATED]
         best = _best_split(finite[..., :ENUMERATED], narrow)
@@ -127,27 +160,78 @@ def _splits(inputs: int, device: torch.device) -> tuple[Tensor, Tensor, Tensor, 
     return splits, members, first * inputs + second, members[first] * members[second]
 
 
-def _lloyd(neighbourhood: Neighbourhood, distances: Tensor) -> Tensor:
-    """Lloyd's iteration from the two features farthest apart."""
+def _best_found(neighbourhood: Neighbourhood, distances: Tensor) -> Tensor:
+    """``[..., m]`` of the splits found from every start the one with the smallest sum."""
     finite = neighbourhood.finite
-    apart = neighbourhood.largest(distances.amax(-1))
-    to_first = (distances * apart.unsqueeze(-1)).sum(-2)
-    other = neighbourhood.largest(to_first)
-    to_second = (distances * other.unsqueeze(-1)).sum(-2)
-    first = to_first <= to_second
+    present = finite.unsqueeze(-2)
+    ranks = neighbourhood.ranks(distances.masked_fill(~present, torch.inf))[..., :CENTRES, :]
+    count = finite.sum(-1)[..., None, None]
+    best = least = None
+    for part in PARTS:
+        size = torch.minimum((part * count).round().clamp(min=1), count - 1)
+        first, cost = _descended(distances, (ranks < size) & present, present)
+        lowest = cost.amin(-1, keepdim=True)
+        found = (cost <= lowest * (1 + TIE)).to(torch.uint8).argmax(-1)[..., None, None]
+        split = first.gather(-2, found.expand(*found.shape[:-1], first.shape[-1])).squeeze(-2)
+        if best is None or least is None:
+            best, least = split, lowest
+        else:
+            best = torch.where(lowest < least * (1 - TIE), split, best)
+            least = torch.minimum(lowest, least)
+    assert best is not None
+    return best
+
+
+def _descended(distances: Tensor, first: Tensor, present: Tensor) -> tuple[Tensor, Tensor]:
+    """Splits from which no single input can move without making them worse.
+
+    Args:
+        distances: ``[..., m, m]`` squared distances, zero where something is not present.
+        first: ``[..., s, m]`` the first clusters of ``s`` splits to begin with.
+        present: ``[..., 1, m]`` what is split.
+
+    Returns:
+        ``[..., s, m]`` the first clusters, and ``[..., s]`` the sums of squared distances to the
+        means.
+    """
     for _ in range(LLOYD_STEPS):
-        new = _to_mean(distances, first & finite) <= _to_mean(distances, ~first & finite)
-        if answered_at_once() and bool((new == first).all()):
+        (to_first, _), (to_second, _) = _to_means(distances, first, present)
+        new = (to_first <= to_second) & present
+        both = new.any(-1, keepdim=True) & (new != present).any(-1, keepdim=True)
+        first = torch.where(both, new, first)
+    moving = torch.ones_like(first[..., :1])
+    for _ in range(MOVES if answered_at_once() else MOVES_UNASKED):
+        (to_first, size), (to_second, rest) = _to_means(distances, first, present)
+        # Without an input its cluster's sum falls by d² n/(n − 1); with it the other's rises by
+        # d² n/(n + 1).
+        alone = torch.where(first, size == 1, rest == 1)
+        falls = torch.where(first, to_first * (size / (size - 1)), to_second * (rest / (rest - 1)))
+        falls = falls.masked_fill_(alone | ~present, 0)
+        rises = torch.where(first, to_second * (rest / (rest + 1)), to_first * (size / (size + 1)))
+        gains = (falls - rises).masked_fill_(~present, -torch.inf)
+        gain, which = gains.max(-1, keepdim=True)
+        moving = gain > TIE * falls.amax(-1, keepdim=True)
+        if answered_at_once() and not bool(moving.any()):
             break
-        first = new
-    return first
+        first = first ^ torch.zeros_like(first).scatter_(-1, which, moving)
+    if not answered_at_once():
+        some(moving)  # the rest of the moves may be needed
+    (to_first, _), (to_second, _) = _to_means(distances, first, present)
+    cost = (torch.where(first, to_first, to_second) * present).sum(-1)
+    return first, cost
 
 
-def _to_mean(distances: Tensor, members: Tensor) -> Tensor:
-    """``[..., m]`` squared distances to the mean of ``members``."""
-    share = members / members.sum(-1, keepdim=True).clamp(min=1).to(torch.float64)
-    average = (distances @ share.unsqueeze(-1)).squeeze(-1)
-    return average - (average * share).sum(-1, keepdim=True) / 2
+def _to_means(
+    distances: Tensor, first: Tensor, present: Tensor
+) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
+    """Of both clusters ``[..., s, m]`` squared distances to the mean, and ``[..., s, 1]`` sizes."""
+    found = []
+    for members in (first, present & ~first):
+        size = members.sum(-1, keepdim=True).to(torch.float64)
+        share = members / size.clamp(min=1)
+        average = share @ distances
+        found.append((average - (average * share).sum(-1, keepdim=True) / 2, size))
+    return found[0], found[1]
 
 
 def _less_similar(neighbourhood: Neighbourhood, raw: Tensor, first: Tensor) -> Tensor:

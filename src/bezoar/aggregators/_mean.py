@@ -21,6 +21,9 @@ class Mean(WeightedAggregator):
     label: ClassVar[str] = "Mean"
     colour: ClassVar[str] = "#7F4A1E"
     marker: ClassVar[str] = ">"
+    withstands: ClassVar[tuple[str, ...]] = ("labels",)
+    breakdown: ClassVar[float] = 0.0
+    majority_dominant: ClassVar[bool] = False
     reads: ClassVar[str] = "nothing"
 
     def weights(self, neighbourhood: Neighbourhood) -> Tensor:

@@ -7,11 +7,11 @@ import torch
 from torch import Tensor
 
 from bezoar.aggregators._neighbourhood import normalised
-from bezoar.aggregators._rule import CoordinateAggregator
+from bezoar.aggregators._rule import THREATS, RankAggregator
 
 
 @dataclass(frozen=True)
-class Median(CoordinateAggregator):
+class Median(RankAggregator):
     """The median, coordinate by coordinate; of an even number the mean of the middle two.
 
     NaN counts as plus infinity; the output is finite while fewer than half of the values are not.
@@ -21,6 +21,9 @@ class Median(CoordinateAggregator):
     label: ClassVar[str] = "Median"
     colour: ClassVar[str] = "#332288"
     marker: ClassVar[str] = "h"
+    withstands: ClassVar[tuple[str, ...]] = tuple(THREATS)
+    breakdown: ClassVar[float] = 1 / 2
+    majority_dominant: ClassVar[bool] = True
 
     def rank_weights(self, size: int, estimate: Tensor) -> Tensor:
         rank = torch.arange(size, device=estimate.device).expand(*estimate.shape, size)

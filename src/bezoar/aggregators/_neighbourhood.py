@@ -23,12 +23,16 @@ class OutputLayer:
         features: the length of a row.
         stride: the distance between the beginnings of two rows; by default rows have no gap.
         start: where the first row begins.
+        bias: where the first class's bias lies, if there are biases and somebody knows.
+        bias_stride: the distance between the biases of two classes.
     """
 
     classes: int
     features: int
     stride: int | None = None
     start: int = 0
+    bias: int | None = None
+    bias_stride: int = 1
 
     def of(self, messages: Tensor) -> Tensor:
         """``[..., classes, features]`` the output layers of messages ``[..., D]``, as a view."""
@@ -41,12 +45,24 @@ class OutputLayer:
             )
         return messages[..., self.start :].unfold(-1, self.features, stride)[..., : self.classes, :]
 
+    def biases_of(self, messages: Tensor) -> Tensor | None:
+        """``[..., classes]`` the biases of messages ``[..., D]``, as a view, if they are known."""
+        if self.bias is None:
+            return None
+        return messages[..., self.bias :: self.bias_stride][..., : self.classes]
+
 
 class OutputLayers(Protocol):
     """What a rule may ask about the output layers of the inputs."""
 
     def norms(self) -> Tensor:
         """``[..., classes, m]`` the norm of each class's row; zero at inputs left out."""
+
+    def changes(self, slot: int) -> Tensor:
+        """``[..., classes, m]`` how far each class's row is from that in one slot.
+
+        Where biases are known, how far they are apart is added.
+        """
 
     def products(self, classes: Tensor) -> tuple[Tensor, Tensor]:
         """The inner products of inputs by their rows of some classes.
@@ -77,6 +93,8 @@ class Neighbourhood:
         gram: ``[..., m, m]`` inner products of the slots about a common reference; zero at
             padding and at what is not finite. Absent unless the rule reads it.
         output_layers: the inputs' output layers. Absent unless the rule reads them.
+        losses: ``[..., m]`` the loss of each slot on samples of the agent's own. Absent unless the
+            rule judges its inputs by that.
         remembered: the slot of each remembered model, by its name.
         iteration: which iteration it is, counted from 1; 0 outside training.
         progress: which share of all iterations is done.
@@ -90,6 +108,7 @@ class Neighbourhood:
     index: Tensor
     gram: Tensor | None = None
     output_layers: OutputLayers | None = None
+    losses: Tensor | None = None
     remembered: Mapping[str, int] = field(default_factory=dict)
     iteration: int = 0
     progress: float = 0.0

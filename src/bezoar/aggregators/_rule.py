@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import Field as Option
 from dataclasses import dataclass, fields, is_dataclass
+from functools import cache
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -15,12 +16,21 @@ from torch import Tensor
 from bezoar._arrays import Ints
 from bezoar._errors import BezoarError
 from bezoar._options import Count, Part
+from bezoar._workspace import workspace
 from bezoar.aggregators._neighbourhood import Neighbourhood, OutputLayer
 from bezoar.networks import Network, as_network
 
 #: What a rule may look at beside the messages of this exchange: the agent's own last output, and
-#: its model before the local update, which in Algorithm 1 are the same; and a model of zeros.
-REMEMBERED = ("previous_output", "model_before_step", "origin")
+#: its model before the local update, which in Algorithm 1 are the same; a model of zeros; and what
+#: its auxiliary rule makes of the messages.
+REMEMBERED = ("previous_output", "model_before_step", "origin", "auxiliary")
+
+#: What poisoned agents may do, in words.
+THREATS = {
+    "labels": "train with wrong labels and follow the protocol",
+    "messages": "send any numbers",
+    "non_finite": "send what is not finite",
+}
 
 #: How an estimate begins that is lower where the rule cannot bear so many.
 UP_TO = "up_to_"
@@ -58,6 +68,12 @@ class Aggregator(Part):
         marker: a matplotlib marker for its curves; by default it follows from the name.
         before: what is done to the inputs before, in a composed rule such as ``nnm+krum``.
         keeps: what the rule must keep when it drops inputs, for the error where it cannot.
+        withstands: which of :data:`THREATS` leave a regular agent's output within bounds, with the
+            rule's default options and an exact estimate; empty where nobody has said.
+        breakdown: up to which share of poisoned inputs that holds of messages, as the number of
+            inputs grows; 0 where a fixed number of them is enough to break the rule.
+        majority_dominant: whether it returns what all regular inputs say, if they are a strict
+            majority and say the same, wherever the rule is possible.
     """
 
     label: ClassVar[str] = ""
@@ -65,6 +81,9 @@ class Aggregator(Part):
     marker: ClassVar[str] = ""
     before: ClassVar[tuple[Any, ...]] = ()
     keeps: ClassVar[str] = "must keep at least one"
+    withstands: ClassVar[tuple[str, ...]] = ()
+    breakdown: ClassVar[float | None] = None
+    majority_dominant: ClassVar[bool | None] = None
 
     def __call__(self, messages: ArrayLike | Tensor, network: Network) -> Tensor:
         """Aggregate at every agent.
@@ -89,6 +108,7 @@ class Aggregator(Part):
         *,
         senders: Sequence[int] | None = None,
         remembered: Mapping[str, ArrayLike | Tensor] | None = None,
+        losses: ArrayLike | Tensor | None = None,
         iteration: int = 0,
         progress: float = 0.0,
     ) -> Tensor:
@@ -102,7 +122,10 @@ class Aggregator(Part):
                 ``estimate`` is ``"exact"`` or ``"max"`` need it.
             senders: the number of the agent behind each input, by which ties are broken; by
                 default the inputs' order.
-            remembered: ``[D]`` for each name in :meth:`remembers`, but the origin.
+            remembered: ``[D]`` for each name in :meth:`remembers`, but the origin and what an
+                auxiliary rule makes.
+            losses: ``[m]`` the loss of each input on samples of the agent's own, for rules that
+                judge by it; see :meth:`samples_judged`.
             iteration: which iteration it is, counted from 1.
             progress: which share of all iterations is done.
 
@@ -111,8 +134,10 @@ class Aggregator(Part):
         """
         from bezoar.exchange import aggregate_at
 
-        known = remembered or {}
-        return aggregate_at(self, inputs, mixing, estimate, senders, known, iteration, progress)
+        return aggregate_at(
+            *(self, inputs, mixing, estimate, senders, remembered or {}, iteration, progress),
+            losses=losses,
+        )
 
     def wiring(self) -> tuple[str, str | int]:
         """The mixing matrix and the estimate of poisoned inputs that the rule works with."""
@@ -125,6 +150,21 @@ class Aggregator(Part):
     def remembers(self) -> tuple[str, ...]:
         """Which of :data:`REMEMBERED` the rule looks at; each is a slot after the inputs."""
         return ()
+
+    def samples_judged(self) -> int:
+        """On how many of its own samples an agent takes the loss of each input; mostly none."""
+        return 0
+
+    def sums_updates(self) -> bool:
+        """Whether the inner products it reads are those of what inputs changed in all iterations.
+
+        Only their output layers count.
+        """
+        return False
+
+    def auxiliary(self) -> "Aggregator | None":
+        """Another rule whose output from the same inputs this one looks at."""
+        return None
 
     def output_layer(self) -> OutputLayer | None:
         """Where the output layer lies in a message, if the rule was told."""
@@ -215,10 +255,61 @@ class EstimatingAggregator(WeightedAggregator):
 
 
 class CoordinateAggregator(Aggregator, ABC):
+    """A rule that makes every coordinate of its output of the same coordinate of the inputs.
+
+    If it has the option ``keep_own`` and that is set, the neighbours' values alone are sorted, and
+    the own value comes before them. NaN counts as plus infinity.
+
+    Attributes:
+        reads: what it depends on: ``"values"`` alone; or ``"gram"``, the inner products of the
+            inputs, by which it may :meth:`choose` whose values are used.
+        sorts: whether values come in ascending order; otherwise they come in the order of the
+            slots, the own one first.
+    """
+
+    reads: ClassVar[str] = "values"
+    sorts: ClassVar[bool] = True
+
+    def keeps_own(self) -> bool:
+        """Whether the own value is kept unsorted, before the others."""
+        return bool(getattr(self, "keep_own", False))
+
+    def values_used(self, inputs: int, estimate: int) -> int:
+        """How many of the inputs are used."""
+        return inputs
+
+    def choose(self, neighbourhood: Neighbourhood) -> Tensor:
+        """``[..., m]`` whether an input is used: at every agent as many as are to be used."""
+        return neighbourhood.mask.expand(neighbourhood.finite.shape)
+
+    @abstractmethod
+    def combine(
+        self, values: Sequence[Tensor], estimate: int, dtype: torch.dtype, iteration: int
+    ) -> Tensor:
+        """The output, from the values of the inputs that are used.
+
+        Args:
+            values: tensors of one shape, one for each of these inputs.
+            estimate: the estimated number of poisoned inputs.
+            dtype: the type in which values are added up.
+            iteration: which iteration it is, counted from 1; 0 outside training.
+
+        Returns:
+            A tensor like each of the values; valid until the thread combines again.
+        """
+
+    @abstractmethod
+    def extent(self, values: Sequence[Tensor], estimate: int) -> tuple[Tensor, Tensor]:
+        """The lowest and the highest of the values that have a part in the output.
+
+        Whatever lies between these two was listened to.
+        """
+
+
+class RankAggregator(CoordinateAggregator, ABC):
     """A rule that sorts each coordinate of the inputs and averages by rank.
 
-    If it has the option ``keep_own`` and that is set, the neighbours' values alone are sorted: they
-    have the ranks from 1, and the own value has rank 0.
+    With ``keep_own`` the neighbours' values have the ranks from 1, and the own value has rank 0.
     """
 
     @abstractmethod
@@ -234,16 +325,56 @@ class CoordinateAggregator(Aggregator, ABC):
             end.
         """
 
-    def keeps_own(self) -> bool:
-        """Whether the own value is kept unsorted, as rank 0."""
-        return bool(getattr(self, "keep_own", False))
-
     def outermost(self, largest_estimate: int) -> int | None:
         """How many values at either end need sorting; between them weights must be uniform.
 
         ``None`` when every rank may matter.
         """
         return None
+
+    def ranks(self, size: int, estimate: int) -> Sequence[float]:
+        """The weight of each rank for one number of inputs and one estimate."""
+        return _ranks(self, size, estimate)
+
+    def combine(
+        self, values: Sequence[Tensor], estimate: int, dtype: torch.dtype, iteration: int
+    ) -> Tensor:
+        ranks = self.ranks(len(values), estimate)
+        return weighted_sum([each for each in zip(values, ranks, strict=True) if each[1]], dtype)
+
+    def extent(self, values: Sequence[Tensor], estimate: int) -> tuple[Tensor, Tensor]:
+        first = int(self.keeps_own())
+        ranks = self.ranks(len(values), estimate)[first:]
+        used = [value for value, weight in zip(values[first:], ranks, strict=True) if weight]
+        if not used:  # but the own one
+            nothing = torch.full_like(values[0], torch.inf)
+            return nothing, -nothing
+        within = torch.stack(used)
+        return within.amin(0), within.amax(0)
+
+
+@cache
+def _ranks(rule: RankAggregator, size: int, estimate: int) -> Sequence[float]:
+    found: Sequence[float] = rule.rank_weights(size, torch.tensor(estimate)).tolist()
+    return found
+
+
+def weighted_sum(values: Sequence[tuple[Tensor, float]], dtype: torch.dtype) -> Tensor:
+    """The sum of values, each with its weight, in ``dtype``; valid until the thread asks again.
+
+    In a wider type than the values' sums are exact, and so are means but for one rounding.
+    """
+    [(first, weight), *others] = values
+    total = workspace("sum", tuple(first.shape), dtype, first.device).copy_(first)
+    if dtype != first.dtype and all(other == weight for _, other in others):
+        for value, _ in others:
+            total += value
+        return total.div_(len(values))
+    if weight != 1:
+        total *= weight
+    for value, weight in others:
+        total.add_(value, alpha=weight)
+    return total
 
 
 def moved_towards(neighbourhood: Neighbourhood, moves: Tensor) -> Tensor:

@@ -7,11 +7,11 @@ import torch
 from torch import Tensor
 
 from bezoar.aggregators._neighbourhood import normalised
-from bezoar.aggregators._rule import CoordinateAggregator, Estimate
+from bezoar.aggregators._rule import THREATS, Estimate, RankAggregator
 
 
 @dataclass(frozen=True)
-class TrimmedMean(CoordinateAggregator):
+class TrimmedMean(RankAggregator):
     """`Trimmed mean <https://arxiv.org/abs/1803.01498>`_, coordinate by coordinate.
 
     The ``Q_w`` largest and the ``Q_w`` smallest values are dropped, the mean of the rest is
@@ -32,6 +32,9 @@ class TrimmedMean(CoordinateAggregator):
     label: ClassVar[str] = "TriMean"
     colour: ClassVar[str] = "#0072B2"
     marker: ClassVar[str] = "s"
+    withstands: ClassVar[tuple[str, ...]] = tuple(THREATS)
+    breakdown: ClassVar[float] = 1 / 2
+    majority_dominant: ClassVar[bool] = True
     keeps: ClassVar[str] = "drops as many again on the other side and must keep one"
 
     def inputs_needed(self, estimate: Any) -> Any:

@@ -26,6 +26,9 @@ class WeightedMean(WeightedAggregator):
     label: ClassVar[str] = "WeiMean"
     colour: ClassVar[str] = "#D55E00"
     marker: ClassVar[str] = "o"
+    withstands: ClassVar[tuple[str, ...]] = ("labels",)
+    breakdown: ClassVar[float] = 0.0
+    majority_dominant: ClassVar[bool] = False
     reads: ClassVar[str] = "nothing"
 
     def weights(self, neighbourhood: Neighbourhood) -> Tensor:

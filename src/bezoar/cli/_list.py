@@ -3,12 +3,14 @@
 import inspect
 import re
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Any
 
-from bezoar import training
+from bezoar import theory, training
+from bezoar._errors import BezoarError
 from bezoar._options import choose, default_options, options_model, summary_of
 from bezoar._parts import KINDS, maker, parts_of
-from bezoar.aggregators import BEFORE, Aggregator
+from bezoar.aggregators import BEFORE, THREATS, Aggregator
 from bezoar.attacks import Attack
 from bezoar.cli._screen import console, print_json, print_table
 from bezoar.report import Table
@@ -33,6 +35,52 @@ def list_(kind: str | None, name: str | None, json: bool) -> None:
             options = ", ".join(f"{option}={value}" for option, value in entry["options"].items())
             rows.append((entry["name"], options, entry["summary"]))
         print_table(Table.of(name, ("name", "options", "what it is"), rows))
+
+
+def list_threats(kind: str | None, name: str | None, json: bool) -> None:
+    """Print which aggregator withstands what, as their classes declare it."""
+    if kind not in (None, "aggregators"):
+        raise BezoarError(f"--threats: it is told of aggregators, found {kind!r}")
+    rules = parts_of("aggregator") if name is None else {name: maker("aggregator", name)}
+    told = {rule: _withstands(entry) for rule, entry in rules.items()}
+    if json:
+        print_json({"threats": THREATS, "aggregators": told})
+        return
+    rows = [
+        (rule, _answer(said["labels"]), share, _answer(said["non_finite"]), majority, order)
+        for rule, said in told.items()
+        for share, majority, order in [_more(said)]
+    ]
+    for threat, what in THREATS.items():
+        console.print(f"{threat}: poisoned agents {what}.", markup=False)
+    console.print("Under messages is the share of an agent's inputs that may do so.")
+    console.print("majority: whether the rule is majority-dominant. The order of ρ is in δ_max.")
+    columns = ("rule", *THREATS, "majority", "order of ρ")
+    print_table(Table.of("threats", columns, rows))
+
+
+def _withstands(rule: Any) -> dict[str, Any]:
+    """What a rule declares that it withstands, and the order of ρ where the theory knows it."""
+    orders = {row.aggregator: row.order for row in theory.contraction_orders(0.0)}
+    # A function of the user's own that makes rules declares nothing.
+    told = rule if isinstance(rule, type) else Aggregator
+    return {
+        **{threat: threat in told.withstands if told.withstands else None for threat in THREATS},
+        "breakdown": told.breakdown,
+        "majority_dominant": told.majority_dominant,
+        "contraction": orders.get(told.name),
+    }
+
+
+def _answer(found: bool | None) -> str:
+    return {True: "yes", False: "no", None: "not said"}[found]
+
+
+def _more(said: Mapping[str, Any]) -> tuple[str, str, str]:
+    """The share of inputs that may send anything, majority dominance, and the order of ρ."""
+    share = said["breakdown"]
+    told = "not said" if share is None else f"below {Fraction(share)}" if share else "no"
+    return told, _answer(said["majority_dominant"]), said["contraction"] or "unknown"
 
 
 def _entries(table: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -60,6 +108,7 @@ def _page(kind: str, name: str, table: Mapping[str, Any]) -> dict[str, Any]:
     made = _made(entry)
     if isinstance(made, Aggregator):
         page["needs"] = _needs(made)
+        page["withstands"] = _withstands(type(made))
     if isinstance(made, Attack):
         page["knows"] = KNOWN[made.knows] if made.lies else KNOWN["labels"]
     return page
@@ -89,6 +138,12 @@ def _needs(rule: Aggregator) -> list[str]:
         needs.append("its row of the mixing matrix: its neighbours' numbers of neighbours")
     if getattr(rule, "reads", "") == "output_layer":
         needs.append("where the output layer lies in a message")
+    if rule.sums_updates():
+        needs.append("where the output layer lies in a message, and its changes so far")
+    if rule.samples_judged():
+        needs.append("the losses of its inputs on samples of its own")
+    if "model_before_step" in rule.remembers():
+        needs.append("its own model before the local update")
     if "previous_output" in rule.remembers():
         needs.append("its own last output")
     return needs or ["nothing"]
@@ -122,6 +177,14 @@ def _print_page(page: dict[str, Any]) -> None:
             told = page[said]
             console.print(f"{title}: {told if isinstance(told, str) else '; '.join(told)}.")
             console.print()
+    if "withstands" in page:
+        said = page["withstands"]
+        share, majority, order = _more(said)
+        for threat, what in THREATS.items():
+            answer = f"{share} of the inputs" if said[threat] and threat == "messages" else ""
+            console.print(f"Withstands agents that {what}: {answer or _answer(said[threat])}.")
+        console.print(f"Majority-dominant: {majority}. Order of ρ in δ_max: {order}.")
+        console.print()
     if page["options"]:
         rows = [
             (option, "must be given" if default is None else str(default), page["meaning"][option])

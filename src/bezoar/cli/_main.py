@@ -323,12 +323,18 @@ def list_(
         ),
     ] = None,
     name: Annotated[str | None, typer.Argument(help="One of them: all about it.")] = None,
+    threats: Annotated[
+        bool, typer.Option("--threats", help="Which aggregator withstands which threat.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """List what can be chosen, with options and their defaults; or tell all about one thing."""
     from bezoar.cli import _list
 
-    _list.list_(kind, name, json)
+    if threats:
+        _list.list_threats(kind, name, json)
+    else:
+        _list.list_(kind, name, json)
 
 
 @app.command()

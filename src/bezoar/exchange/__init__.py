@@ -7,7 +7,8 @@ and which of these ways costs least. What a rule is belongs to :mod:`bezoar.aggr
 from bezoar.exchange._exchange import Exchange, exchange_once, is_dense
 from bezoar.exchange._links import Links, listening_matrix
 from bezoar.exchange._one_agent import aggregate_at
-from bezoar.exchange._sent import FalseMessages, Sent
+from bezoar.exchange._output_layers import layer_of
+from bezoar.exchange._sent import FalseMessages, Sent, UpdateSums
 from bezoar.exchange._tuning import Map, Tuning
 
 __all__ = [
@@ -17,8 +18,10 @@ __all__ = [
     "Map",
     "Sent",
     "Tuning",
+    "UpdateSums",
     "aggregate_at",
     "exchange_once",
     "is_dense",
+    "layer_of",
     "listening_matrix",
 ]

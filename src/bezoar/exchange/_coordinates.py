@@ -1,4 +1,4 @@
-"""Rules that sort each coordinate of the inputs and average by rank."""
+"""Rules that make each coordinate of a model of the same coordinate of the inputs."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from torch import Tensor
 from bezoar._errors import BezoarError
 from bezoar._questions import some
 from bezoar._workspace import workspace
-from bezoar.aggregators import CoordinateAggregator, mixed
+from bezoar.aggregators import CoordinateAggregator, RankAggregator, mixed
 from bezoar.exchange._gathered import GatheredExchange, GatheredInputs, Piece
 from bezoar.exchange._inner_products import inner_products
 from bezoar.exchange._neighbourhoods import Neighbourhoods
@@ -36,13 +36,13 @@ class _Sorted(Piece):
 
     Attributes:
         span: the coordinates.
-        ranks: ``[m]`` the weight of each rank.
+        used: how many inputs of an agent are used.
         ends: how many values at either end need sorting.
         program: how to add up what is kept with common parts computed once, where that pays.
     """
 
     span: slice
-    ranks: Sequence[float]
+    used: int
     ends: int
     program: Program | Selection | None
 
@@ -69,15 +69,16 @@ class CoordinateExchange(GatheredExchange):
                 f"{', '.join(self._remembered)}"
             )
         self._rule, self._first = rule, int(rule.keeps_own())
-        dense = dense and not rule.before
-        self._programs = [self._program(part) if dense else None for part in parts]
+        self._programs: list[Program | Selection | None] = [None] * len(parts)
+        if dense and not rule.before and isinstance(rule, RankAggregator):
+            self._programs = [self._program(rule, part) for part in parts]
 
-    def _program(self, part: Neighbourhoods) -> Program | Selection | None:
+    def _program(self, rule: RankAggregator, part: Neighbourhoods) -> Program | Selection | None:
         """How to compute all neighbourhoods at once, if they have much in common."""
         sets = part.index[0, :, self._first :].tolist()
-        dropped = self._rule.outermost(part.largest_estimate)
+        dropped = rule.outermost(part.largest_estimate)
         if dropped is None:
-            ranks = self._rule.rank_weights(part.slots, part.estimate[0, 0]).tolist()
+            ranks = rule.ranks(part.slots, part.largest_estimate)
             kept = [rank for rank, weight in enumerate(ranks) if weight]
             middle = range(kept[0], kept[-1] + 1)
             alike = {ranks[rank] for rank in middle} == {ranks[kept[0]]}
@@ -91,12 +92,13 @@ class CoordinateExchange(GatheredExchange):
     def _pieces(self, sent: Sent) -> Iterator[_Sorted]:
         held = min(sent.messages.shape[-1], self._tuning.columns)
         for part, program in zip(self._parts, self._programs, strict=True):
-            slots = part.slots
+            used = part.slots
             for step in self._rule.before:
-                slots = step.inputs_after(self._rule, slots)
-            ranks = self._rule.rank_weights(slots, part.estimate[0, 0]).tolist()
-            ends = self._rule.outermost(part.largest_estimate)
-            ends = slots if ends is None else ends
+                used = step.inputs_after(self._rule, used)
+            used, ends = self._rule.values_used(used, part.largest_estimate), None
+            if isinstance(self._rule, RankAggregator):
+                ends = self._rule.outermost(part.largest_estimate)
+            ends = used if ends is None else ends
             most = self._tuning.piece_bytes // (held * sent.messages.element_size() * part.slots)
             if sent.false is not None or (program and not _pays(program, part, ends, held)):
                 program = None
@@ -105,7 +107,7 @@ class CoordinateExchange(GatheredExchange):
             for piece in self._cut_up(part, most):
                 for run in [[run] for run in piece.runs] if program else [piece.runs]:
                     for span in self._tuning.spans(sent.messages.shape[-1]):
-                        yield _Sorted(run, piece.here, self._agents, span, ranks, ends, program)
+                        yield _Sorted(run, piece.here, self._agents, span, used, ends, program)
 
     def _worker(self, sent: Sent, models: Tensor, tell: bool) -> Callable[[_Sorted], Tensor | None]:
         def work(piece: _Sorted) -> Tensor | None:
@@ -129,7 +131,9 @@ class CoordinateExchange(GatheredExchange):
         [run], agents = piece.runs, piece.here.on_host[0, :, 0]
         messages, out = sent.messages[run][:, piece.span], models[run][:, piece.span]
         width = min(LONG_ROWS * self._tuning.columns, messages.shape[-1])
-        shape, kept = (program.working, width), sum(weight > 0 for weight in piece.ranks)
+        assert isinstance(self._rule, RankAggregator)
+        ranks = self._rule.ranks(piece.used, piece.here.largest_estimate)
+        shape, kept = (program.working, width), sum(weight > 0 for weight in ranks)
         memory = workspace("together", shape, self._sum_type(sent), messages.device)
         for start in range(0, messages.shape[-1], width):
             block, into = messages[:, start : start + width], out[:, start : start + width]
@@ -143,50 +147,67 @@ class CoordinateExchange(GatheredExchange):
                 torch.div(total, kept, out=into[agent])
 
     def _sort(self, piece: _Sorted, sent: Sent, models: Tensor | None, tell: bool) -> Tensor | None:
-        """Sort each coordinate of the inputs and average by rank.
+        """Sort each coordinate of the inputs and let the rule combine the values.
 
         Returns:
             ``[runs, n, m]`` the weight of each input, if it is asked for.
         """
+        inputs, matrix, chosen = piece.inputs(sent), None, None
+        if self._rule.before or self._rule.reads == "gram":
+            matrix, chosen = self._mix(piece, inputs)
         # Slots come first, so that a slot's values of all runs and agents lie together.
-        inputs, matrix = piece.inputs(sent), None
-        if self._rule.before:
-            matrix = self._mix(piece, inputs)
-        inputs = inputs.slots_first()
-        slots, places, length = len(piece.ranks), len(piece.rows), inputs.shape[-1]
-        given = torch.zeros(slots, places, dtype=torch.float64, device=inputs.rows.device)
-        width = BLOCKS * self._tuning.block_bytes // (slots * places * inputs.dtype.itemsize)
+        inputs, estimate = inputs.slots_first(), piece.here.largest_estimate
+        used, places, length = piece.used, len(piece.rows), inputs.shape[-1]
+        given = torch.zeros(used, places, dtype=torch.float64, device=inputs.rows.device)
+        width = BLOCKS * self._tuning.block_bytes // (used * places * inputs.dtype.itemsize)
         width = max(256, width)
         for start in range(piece.span.start, piece.span.stop, width):
             columns = slice(start, min(start + width, piece.span.stop))
             values = inputs.columns(columns)
             if matrix is not None:
                 values = _combined(values, matrix)
+            elif chosen is not None:
+                rows = chosen.T * places + torch.arange(places, device=chosen.device)
+                values = values.flatten(0, 1)[rows.flatten()].view(used, places, -1)
             if some(~torch.isfinite(values.sum())):
                 values.nan_to_num_(torch.inf, torch.inf, -torch.inf)
             copies = list(values.clone() if tell else values)
-            ordered = copies[: self._first]
-            ordered += sort_ends(copies[self._first :], piece.ends)
+            ordered = copies
+            if self._rule.sorts:
+                own, others = copies[: self._first], copies[self._first :]
+                ordered = own + sort_ends(others, piece.ends)
             if models is not None:
-                average = _average(ordered, piece.ranks, self._sum_type(sent)).to(models.dtype)
-                models.flatten(0, 1)[:, columns].index_copy_(0, piece.rows[:, 0], average)
+                how = (estimate, self._sum_type(sent), sent.iteration)
+                made = self._rule.combine(ordered, *how).to(models.dtype)
+                models.flatten(0, 1)[:, columns].index_copy_(0, piece.rows[:, 0], made)
             if tell:
-                given += _kept(values, ordered, piece.ranks, self._first)
+                given += _kept(values, self._rule.extent(ordered, estimate), self._first)
         if not tell:
             return None
-        given = given.T / length
+        weights = given.T / length
         if matrix is not None:
-            given = (given.unsqueeze(-2) @ matrix).squeeze(-2)
-        return given.view(len(piece.runs), -1, piece.here.slots)
+            weights = (weights.unsqueeze(-2) @ matrix).squeeze(-2)
+        elif chosen is not None:
+            weights = weights.new_zeros(piece.rows.shape).scatter_(1, chosen, weights)
+        return weights.view(len(piece.runs), -1, piece.here.slots)
 
-    def _mix(self, piece: _Sorted, inputs: GatheredInputs) -> Tensor:
-        """``[places, m', m]`` the weights of the inputs in what is sorted."""
+    def _mix(self, piece: _Sorted, inputs: GatheredInputs) -> tuple[Tensor | None, Tensor | None]:
+        """What is sorted: ``[places, m', m]`` the weights of the inputs in it, if they are mixed.
+
+        The second are ``[places, m']`` the slots that the rule chose, if it chose.
+        """
         gram = inner_products(inputs, self._tuning).unflatten(0, (len(piece.runs), -1))
         finite = torch.isfinite(gram.diagonal(dim1=-2, dim2=-1))
         when = (inputs.sent.iteration, inputs.sent.progress)
-        seen = piece.here.seen(finite, (), gram, None, *when)
-        matrix, _ = mixed(self._rule.before, self._rule, seen)
-        return matrix.flatten(0, 1)[:, : len(piece.ranks)]
+        seen, matrix = piece.here.seen(finite, (), gram, None, *when), None
+        if self._rule.before:
+            matrix, seen = mixed(self._rule.before, self._rule, seen)
+            matrix = matrix.flatten(0, 1)
+        chosen = self._rule.choose(seen).flatten(0, -2).to(torch.uint8)
+        slots = chosen.argsort(dim=-1, descending=True, stable=True)[:, : piece.used]
+        if matrix is None:
+            return None, slots
+        return matrix.gather(1, slots.unsqueeze(-1).expand(-1, -1, matrix.shape[-1])), None
 
 
 def _pays(program: Program | Selection, part: Neighbourhoods, ends: int, length: int) -> bool:
@@ -218,36 +239,14 @@ def _combined(values: Tensor, matrix: Tensor) -> Tensor:
     return torch.stack(found)
 
 
-def _average(ordered: Sequence[Tensor], ranks: Sequence[float], dtype: torch.dtype) -> Tensor:
-    """``Σ_r ranks[r] · ordered[r]`` in ``dtype``, ranks without weight left out.
-
-    In a wider type than the values' sums are exact, and so are means but for one rounding.
-    """
-    used = [(values, weight) for values, weight in zip(ordered, ranks, strict=True) if weight]
-    values, weight = used[0]
-    average = workspace("average", tuple(values.shape), dtype, values.device).copy_(values)
-    if dtype != values.dtype and all(other == weight for _, other in used):
-        for values, _ in used[1:]:
-            average += values
-        return average.div_(len(used))
-    if weight != 1:
-        average *= weight
-    for values, weight in used[1:]:
-        average.add_(values, alpha=weight)
-    return average
-
-
-def _kept(values: Tensor, ordered: Sequence[Tensor], ranks: Sequence[float], first: int) -> Tensor:
+def _kept(values: Tensor, extent: tuple[Tensor, Tensor], first: int) -> Tensor:
     """``[slots, places]`` the part of each input among those kept, summed over coordinates.
 
-    An input is kept in a coordinate where it lies between the outermost values that have weight. So
-    is the own one where only the others, from slot ``first``, are sorted.
+    An input is kept in a coordinate where it lies within the extent of what has weight. So is the
+    own one where only the others, from slot ``first``, are sorted.
     """
-    used = [v for v, weight in zip(ordered[first:], ranks[first:], strict=True) if weight]
-    kept = torch.zeros_like(values, dtype=torch.bool)
+    lowest, highest = extent
+    kept = (values >= lowest) & (values <= highest)
     kept[:first] = True
-    if used:
-        within = torch.stack(used)
-        kept[first:] = (values[first:] >= within.amin(0)) & (values[first:] <= within.amax(0))
     parts: Tensor = kept / kept.sum(0)
     return parts.sum(-1, dtype=torch.float64)

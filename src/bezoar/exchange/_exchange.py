@@ -80,7 +80,10 @@ class Exchange:
         together: dict[tuple[object, ...], dict[WeightedAggregator, list[int]]] = {}
         others: dict[tuple[Aggregator, Network], list[int]] = {}
         for run, (rule, network) in enumerate(zip(rules, networks, strict=True)):
-            if isinstance(rule, WeightedAggregator) and is_dense(network, tuning):
+            # Losses and sums are those of single inputs, so these are gathered anyway.
+            gathered = rule.samples_judged() or rule.sums_updates()
+            dense = is_dense(network, tuning) and not gathered
+            if isinstance(rule, WeightedAggregator) and dense:
                 # Each rule may say where the output layer is, so those that read it are alone.
                 alone = rule if rule.reads == "output_layer" else None
                 kind = (rule.reads, rule.wiring(), rule.remembers(), alone)
@@ -90,11 +93,21 @@ class Exchange:
         self._dense = [
             DenseExchange(same, networks, device, layer, tuning) for same in together.values()
         ]
-        self._others: list[GatheredExchange] = []
-        for (rule, network), runs in others.items():
-            parts = [part.to(device) for part in by_size(rule, network)]
-            dense = is_dense(network, tuning)
-            self._others.append(one_by_one(runs, rule, network.agents, parts, layer, tuning, dense))
+        auxiliary: dict[tuple[Aggregator, Network], list[int]] = {}
+        for run, (rule, network) in enumerate(zip(rules, networks, strict=True)):
+            if (inner := rule.auxiliary()) is not None:
+                auxiliary.setdefault((inner, network), []).append(run)
+        self._others, self._auxiliary = (
+            [
+                one_by_one(
+                    *(runs, rule, network.agents),
+                    [part.to(device) for part in by_size(rule, network)],
+                    *(layer, tuning, is_dense(network, tuning)),
+                )
+                for (rule, network), runs in some.items()
+            ]
+            for some in (others, auxiliary)
+        )
 
     def __call__(
         self, sent: Sent | Tensor, tell: bool = False, out: Tensor | None = None
@@ -147,9 +160,14 @@ class Exchange:
         if weights is not None:
             weights.zero_()
             tell = partial(self.links.add, weights)
+        much = sent.messages.nbytes > self._tuning.piece_bytes
+        if self._auxiliary:
+            made = torch.empty_like(sent.messages)
+            for inner in self._auxiliary:
+                inner(sent, made, None, map_much if much else map)
+            sent = replace(sent, remembered={**sent.remembered, "auxiliary": made})
         for dense in self._dense:
             dense(sent, out, tell, map_much)
-        much = sent.messages.nbytes > self._tuning.piece_bytes
         for other in self._others:
             other(sent, out, tell, map_much if much else map)
 
@@ -165,8 +183,18 @@ class Exchange:
             raise BezoarError(f"messages: expected floating point, found {sent.messages.dtype}")
         for rule in self.rules:
             for name in rule.remembers():
-                if name not in sent.remembered:
+                if name not in sent.remembered and name != "auxiliary":
                     raise BezoarError(f"remembered: {rule.name} needs {name!r}, found nothing")
+            if rule.samples_judged() and sent.judge is None:
+                raise BezoarError(
+                    f"losses: {rule.name} needs those of every agent's inputs on samples of its "
+                    "own, which are known in training; found nothing"
+                )
+            if rule.sums_updates() and sent.sums is None:
+                raise BezoarError(
+                    f"aggregator {rule.name}: it goes by what each neighbour changed in all "
+                    "iterations, which is kept in training only"
+                )
         if sent.false is not None:
             sent.false.check(self.networks)
 

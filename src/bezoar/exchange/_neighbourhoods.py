@@ -14,7 +14,7 @@ from bezoar._arrays import Ints
 from bezoar.aggregators import Aggregator, Neighbourhood, OutputLayers
 from bezoar.networks import Network
 
-_TENSORS = ("index", "mask", "mixing", "estimate", "poisoned")
+_TENSORS = ("index", "mask", "mixing", "estimate", "poisoned", "first_link")
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,7 @@ class Neighbourhoods:
         estimate: ``[networks, n]`` the estimated number of poisoned inputs.
         poisoned: ``[networks, n, slots]`` whether a poisoned agent is behind the slot. For
             measuring who was listened to; rules do not see it.
+        first_link: ``[networks, n]`` how many inputs the agents before have, all in all.
         largest_estimate: the largest estimate, on the host.
     """
 
@@ -38,6 +39,7 @@ class Neighbourhoods:
     mixing: Tensor
     estimate: Tensor
     poisoned: Tensor
+    first_link: Tensor
     largest_estimate: int
 
     @property
@@ -72,6 +74,7 @@ class Neighbourhoods:
         output_layers: OutputLayers | None = None,
         iteration: int = 0,
         progress: float = 0.0,
+        losses: Tensor | None = None,
     ) -> Neighbourhood:
         """What the agents have after the exchange, for a rule.
 
@@ -83,6 +86,7 @@ class Neighbourhoods:
             output_layers: the inputs' output layers, if the rule reads them.
             iteration: which iteration it is.
             progress: which share of all iterations is done.
+            losses: ``[..., m]`` the losses of the inputs, if the rule judges by them.
         """
         more, mask, mixing, index = (0, len(remembered)), self.mask, self.mixing, self.index
         if finite is None:
@@ -100,6 +104,7 @@ class Neighbourhoods:
             index=index,
             gram=gram,
             output_layers=output_layers,
+            losses=losses,
             remembered={name: self.slots + place for place, name in enumerate(remembered)},
             iteration=iteration,
             progress=progress,
@@ -169,7 +174,8 @@ def _lay_out(
     rows = mixing[agents].tocoo()
     weights[neighbours] = rows.data[rows.col != agents[rows.row]]
     weights[:, 0] = mixing.diagonal()[agents]
-    arrays = (index, mask, weights, estimate[agents], network.poisoned_mask[index] & mask)
-    who, there, mixed, expected, poisoned = (torch.from_numpy(a).unsqueeze(0) for a in arrays)
+    first = np.cumsum(network.degrees + 1)[agents] - network.degrees[agents] - 1
+    arrays = (index, mask, weights, estimate[agents], network.poisoned_mask[index] & mask, first)
+    who, there, mixed, expected, bad, links = (torch.from_numpy(a).unsqueeze(0) for a in arrays)
     largest = int(estimate[agents].max())
-    return Neighbourhoods(who, there, mixed, expected, poisoned, largest)
+    return Neighbourhoods(who, there, mixed, expected, bad, links, largest)

@@ -25,6 +25,7 @@ def aggregate_at(
     iteration: int = 0,
     progress: float = 0.0,
     layer: OutputLayer | None = None,
+    losses: ArrayLike | Tensor | None = None,
 ) -> Tensor:
     """Do what :meth:`bezoar.aggregators.Aggregator.at` says, by the code for sparse networks.
 
@@ -36,6 +37,11 @@ def aggregate_at(
         raise BezoarError(f"inputs: expected shape [m, D], found {list(inputs.shape)}")
     count, length = inputs.shape
     taken_for_poisoned = _estimate(rule, estimate, count)
+    if rule.sums_updates():
+        raise BezoarError(
+            f"aggregator {rule.name}: it goes by what each neighbour changed in all iterations, of "
+            "which one exchange tells nothing; it works in training"
+        )
     rank, table = _by_sender(senders, inputs)
     here = Neighbourhoods(
         index=rank.view(1, 1, count),
@@ -43,14 +49,19 @@ def aggregate_at(
         mixing=_mixing(rule, mixing, count).view(1, 1, count),
         estimate=torch.tensor([[taken_for_poisoned]]),
         poisoned=torch.zeros(1, 1, count, dtype=torch.bool),
+        first_link=torch.zeros(1, 1, dtype=torch.int64),
         largest_estimate=taken_for_poisoned,
     ).to(inputs.device)
+    if (inner := rule.auxiliary()) is not None:
+        told = (mixing, taken_for_poisoned, senders, remembered, iteration, progress, layer)
+        remembered = {**remembered, "auxiliary": aggregate_at(inner, inputs, *told)}
     known = {
         name: _remembered(rule, name, remembered, length).expand(1, count, length)
         for name in rule.remembers()
         if name != "origin"
     }
-    sent = Sent(table.unsqueeze(0), None, known, iteration, progress)
+    judged = _losses(rule, losses, count)
+    sent = Sent(table[None], None, known, iteration, progress, lambda *_: judged)
     models = torch.empty_like(sent.messages)
     with torch.inference_mode():
         one_by_one([0], rule, count, [here], layer, DEFAULT)(sent, models, None, map)
@@ -83,6 +94,20 @@ def _mixing(rule: Aggregator, found: ArrayLike | Tensor | None, inputs: int) -> 
             f"mixing: expected {inputs} weights that sum to 1, one an input, found {weights}"
         )
     return torch.from_numpy(weights)
+
+
+def _losses(rule: Aggregator, found: ArrayLike | Tensor | None, inputs: int) -> Tensor:
+    """``[m]`` the losses; zeros where nobody asks."""
+    if not rule.samples_judged():
+        return torch.zeros(inputs, dtype=torch.float64)
+    losses = None if found is None else torch.as_tensor(found, dtype=torch.float64)
+    if losses is None or losses.shape != (inputs,):
+        shape = "nothing" if losses is None else f"shape {list(losses.shape)}"
+        raise BezoarError(
+            f"losses: {rule.name} needs the loss of each of {inputs} inputs on samples of the "
+            f"agent's own, found {shape}"
+        )
+    return losses
 
 
 def _estimate(rule: Aggregator, found: int | None, inputs: int) -> int:

@@ -20,6 +20,7 @@ class GatheredLayers:
 
     Attributes:
         layers: ``[n, classes, features]`` the output layers of all messages.
+        biases: ``[n, classes]`` their biases, if it is known where these are.
         all_norms: ``[n, classes]`` the norms of their rows, float64.
         all_finite: ``[n]`` which messages are free of NaN and infinity.
         rows: ``[..., m]`` the message behind each slot.
@@ -30,6 +31,7 @@ class GatheredLayers:
     """
 
     layers: Tensor
+    biases: Tensor | None
     all_norms: Tensor
     all_finite: Tensor
     rows: Tensor
@@ -48,6 +50,24 @@ class GatheredLayers:
 
     def norms(self) -> Tensor:
         return self.all_norms[self.rows].masked_fill_(~self.finite.unsqueeze(-1), 0).mT
+
+    def changes(self, slot: int) -> Tensor:
+        _, kinds, features = self.layers.shape
+        *batch, slots = self.rows.shape
+        most = max(1, self.tuning.block_bytes // (self.layers.itemsize * slots * kinds * features))
+        pieces = self.rows.flatten(0, -2).split(most)
+        found = torch.cat(list(self.map(lambda rows: self._changes(rows, slot), pieces)))
+        changes: Tensor = found.view(*batch, slots, kinds).mT
+        return changes
+
+    def _changes(self, rows: Tensor, slot: int) -> Tensor:
+        """``[n, m, classes]`` :meth:`changes` of some neighbourhoods ``[n, m]``."""
+        values = self.layers[rows]
+        norms = torch.linalg.vector_norm(values - values[:, slot : slot + 1], dim=-1)
+        if self.biases is not None:
+            biases = self.biases[rows]
+            norms += (biases - biases[:, slot : slot + 1]).abs()
+        return norms.to(torch.float64).masked_fill_(~self.all_finite[rows].unsqueeze(-1), 0)
 
     def products(self, classes: Tensor) -> tuple[Tensor, Tensor]:
         count, kinds, features = self.layers.shape
@@ -122,10 +142,13 @@ def read_layers(
     """The output layers of messages, ``[n, D]`` in each of several parts."""
     first, *others = layers = [layer.of(part) for part in messages]
     whole = torch.cat(layers) if others else first  # one part remains a view
+    known = [biases for part in messages if (biases := layer.biases_of(part)) is not None]
+    biases = torch.cat(known) if known else None
     norms = torch.linalg.vector_norm(whole, dim=-1).to(torch.float64)
     sums = [_sum(part, map, tuning) for part in messages]
     numbers = torch.arange(len(whole), device=whole.device)
-    return GatheredLayers(whole, norms, torch.isfinite(torch.cat(sums)), numbers, map, tuning)
+    finite = torch.isfinite(torch.cat(sums))
+    return GatheredLayers(whole, biases, norms, finite, numbers, map, tuning)
 
 
 def _sum(messages: Tensor, map: Map, tuning: Tuning) -> Tensor:

@@ -1,6 +1,6 @@
 """What is sent in one exchange."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -77,6 +77,24 @@ class FalseMessages:
         )
 
 
+#: Tells the losses ``[m]`` of models ``[m, D]`` on samples of one agent in one run; it is given the
+#: run, the agent, the models and the number of samples.
+Judge = Callable[[int, int, Tensor, int], Tensor]
+
+
+@dataclass(frozen=True)
+class UpdateSums:
+    """What every input changed in the output layer, summed up over all iterations.
+
+    Attributes:
+        before: ``[runs, links, length]`` the sums so far; links as :class:`Links` has them.
+        after: memory like it, into which the sums with this exchange are written.
+    """
+
+    before: Tensor
+    after: Tensor
+
+
 @dataclass(frozen=True)
 class Sent:
     """What is sent in one exchange.
@@ -88,6 +106,8 @@ class Sent:
         remembered: ``[runs, W, D]`` for every name that some rule remembers, but the origin.
         iteration: which iteration it is, counted from 1; 0 outside training.
         progress: which share of all iterations is done.
+        judge: what tells the losses of inputs, for rules that judge by them.
+        sums: the sums of updates, for rules that go by them.
     """
 
     messages: Tensor
@@ -95,6 +115,8 @@ class Sent:
     remembered: Mapping[str, Tensor] = field(default_factory=dict)
     iteration: int = 0
     progress: float = 0.0
+    judge: Judge | None = None
+    sums: UpdateSums | None = None
 
     def __post_init__(self) -> None:
         origin = self.messages.new_zeros(()).expand(self.messages.shape)  # takes no memory

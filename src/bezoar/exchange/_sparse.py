@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from bezoar.aggregators import OutputLayer, WeightedAggregator
 from bezoar.exchange._gathered import GatheredExchange, GatheredInputs, Piece
@@ -70,8 +71,47 @@ class SparseExchange(GatheredExchange):
                 rows = layers.rows
             layers = layers.at(rows.view(shape))
             finite = layers.finite
+        elif self._rule.sums_updates():
+            gram, finite = self._summed(piece, inputs)
+            gram, finite = gram.view(*shape, shape[-1]), finite.view(shape)
         elif self._rule.reads == "gram":
             gram = inner_products(inputs, self._tuning).view(*shape, shape[-1])
             finite = torch.isfinite(gram.diagonal(dim1=-2, dim2=-1))
         when = (inputs.sent.iteration, inputs.sent.progress)
-        return self._rule.weights(piece.here.seen(finite, self._remembered, gram, layers, *when))
+        losses = self._losses(piece, inputs) if self._rule.samples_judged() else None
+        seen = piece.here.seen(finite, self._remembered, gram, layers, *when, losses)
+        return self._rule.weights(seen)
+
+    def _summed(self, piece: Piece, inputs: GatheredInputs) -> tuple[Tensor, Tensor]:
+        """Inner products ``[places, m, m]`` of summed updates, and which slots are finite."""
+        sums = inputs.sent.sums
+        assert sums is not None
+        values, slots = inputs.columns(slice(None)), inputs.rows.shape[1]
+        finite = torch.isfinite(values).all(-1)
+        layers = layer_of(self._rule, self._layer).of(values).flatten(-2)
+        updates = layers[:, :slots] - layers[:, slots:]
+        known = finite[:, :slots] & finite[:, slots:]
+        updates = updates.masked_fill_(~known.unsqueeze(-1), 0)
+        device = updates.device
+        runs = torch.tensor(piece.runs, device=device)[:, None] * sums.before.shape[1]
+        links = (runs + piece.here.first_link).flatten().unsqueeze(-1)
+        links = (links + torch.arange(slots, device=device)).flatten()
+        width = updates.shape[-1]
+        summed = sums.before.flatten(0, 1)[links, :width].view_as(updates) + updates
+        sums.after.flatten(0, 1)[links, :width] = summed.flatten(0, 1)
+        exact = pad(summed.to(torch.float64), (0, 0, 0, 1))
+        return exact @ exact.mT, finite
+
+    def _losses(self, piece: Piece, inputs: GatheredInputs) -> Tensor:
+        """``[runs, n, m]`` the losses of the inputs, each agent's on samples of its own."""
+        judge, samples = inputs.sent.judge, self._rule.samples_judged()
+        assert judge is not None
+        agents = piece.here.on_host[0, :, 0].tolist()
+        values = inputs.columns(slice(None)).clone()
+        values = values.unflatten(0, (len(piece.runs), -1))
+        return torch.stack(
+            [
+                torch.stack([judge(run, *each, samples) for each in zip(agents, held, strict=True)])
+                for run, held in zip(piece.runs, values, strict=True)
+            ]
+        )

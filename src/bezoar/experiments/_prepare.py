@@ -88,6 +88,8 @@ class Prepared:
         spec, agents = self.spec, self.network.agents
         remembered = len(self.run.optimizer.remembers) + bool(self.run.aggregator.remembers())
         if isinstance(self.model, Softmax):
+            if self.run.aggregator.sums_updates():  # of every input, before and after an exchange
+                remembered += 2 * (1 + int(self.network.at(1).degrees.max()))
             return SoftmaxTask.cost(self.dataset, agents, spec.dtype, remembered, spec.batch)
         return NetworkTask.cost(
             self.dataset,

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from bezoar._errors import BezoarError
 from bezoar._options import choose
-from bezoar.exchange import Sent, Tuning, listening_matrix
+from bezoar.exchange import Sent, Tuning, UpdateSums, layer_of, listening_matrix
 from bezoar.training._checkpoint import Checkpoint, Measured, subject_of
 from bezoar.training._exchanges import Exchanges, InMemory
 from bezoar.training._local_updates import LocalUpdates
@@ -110,6 +110,7 @@ class Engine:
         self.listening = check_listening(listening, iterations)
         self._exchanges = exchanges or InMemory(task, tuning or Tuning())
         self._free: list[Tensor] = []  # memory like the models, to be used again
+        self._summed: Tensor | None = None  # memory like the sums of updates, if some are kept
         self._shares: Tensor | None = None  # who was listened to in the last exchange, if measured
 
     def start(self) -> State:
@@ -121,6 +122,7 @@ class Engine:
             shape = (len(self.runs), len(self.listening), length)
             zeros = torch.zeros(shape, dtype=torch.float64, device=self.task.device)
             tensors["listening"] = zeros
+        tensors |= self._update_sums(tensors["models"])
         return State(0, {name: tensor.contiguous() for name, tensor in tensors.items()})
 
     def step(self, state: State, observe: Observer | None = None) -> State:
@@ -155,7 +157,16 @@ class Engine:
         false = false_messages(self.runs, messages.flatten(2), before, k, members)
         # In Algorithm 1 an agent's last output is its model before the local update.
         remembered = {"previous_output": before, "model_before_step": before}
-        return Sent(messages.flatten(2), false, remembered, k, k / self.iterations)
+
+        def judge(run: int, agent: int, models: Tensor, samples: int) -> Tensor:
+            return self.task.losses(run, here.index(agent), models, samples, k)
+
+        progress, sums = k / self.iterations, None
+        if (summed := state.tensors.get("update_sums")) is not None:
+            if self._summed is None:
+                self._summed = torch.zeros_like(summed)
+            sums = UpdateSums(summed, self._summed)
+        return Sent(messages.flatten(2), false, remembered, k, progress, judge, sums)
 
     def exchange(self, state: State, sent: Sent, k: int) -> Tensor:
         """Every agent's next model: its rule, applied to what it received."""
@@ -168,6 +179,8 @@ class Engine:
         if kept and weights is not None:
             place = self.listening.index(k)
             state.tensors["listening"][:, place, : weights.shape[1]] = weights
+        if sent.sums is not None:
+            sent.sums.before.copy_(sent.sums.after)
         if out is not models:
             self._free.append(models)
         return out
@@ -227,6 +240,16 @@ class Engine:
             for iteration, values in start.measured
         ]
         return State(start.state.iteration, state.tensors), measured
+
+    def _update_sums(self, models: Tensor) -> dict[str, Tensor]:
+        """What rules that go by sums of updates keep, before the first iteration."""
+        rules = [run.aggregator for run in self.runs if run.aggregator.sums_updates()]
+        if not rules:
+            return {}
+        layers = [layer_of(rule, self.task.output_layer) for rule in rules]
+        width = max(layer.classes * layer.features for layer in layers)
+        links = self._exchanges.at(1).links.length
+        return {"update_sums": models.new_zeros(len(self.runs), links, width)}
 
     def _memory(self, state: State) -> Tensor:
         """Memory like the models that nobody needs any more."""

@@ -55,7 +55,10 @@ class FlatModel:
             weight = output[1].weight
             [first] = [name for name, each in named.items() if each is weight]
             named = {first: named.pop(first), **named}
-            self.output_layer = OutputLayer(*weight.shape)
+            sizes = {id(each): each.numel() for each in named.values()}
+            before = list(sizes)[: [*sizes, id(output[1].bias)].index(id(output[1].bias))]
+            bias = None if output[1].bias is None else sum(sizes[each] for each in before)
+            self.output_layer = OutputLayer(*weight.shape, bias=bias)
         #: The shape of every parameter, by name, in the order of a vector.
         self.shapes = {name: tuple(each.shape) for name, each in named.items()}
         self._sizes = [each.numel() for each in named.values()]

@@ -305,6 +305,18 @@ class NetworkTask(DatasetTask):
             scores: Tensor = model.module(inputs)
         return scores
 
+    def losses(self, run: int, agent: int, models: Tensor, samples: int, iteration: int) -> Tensor:
+        places = self.judging_samples(run, agent, samples, iteration)
+        inputs, found = self._samples.inputs(agent, places), []
+        held, chosen = self._samples.labels(run, agent, places), None
+        with torch.inference_mode(False):
+            for vector in models.clone():
+                scores = self._scores_in_training(vector, inputs).to(self.dtype)
+                # An attack that decides by scores goes by those of the own model.
+                chosen = held.by(scores) if chosen is None else chosen
+                found.append(cross_entropy(scores, chosen).to(torch.float64))
+        return torch.stack(found)
+
     def _fresh_buffers(self, run: int) -> dict[str, Tensor]:
         """Buffers that may be written to: training mode works by the batch's own statistics."""
         initial = self._buffers[self.runs[run].seed]

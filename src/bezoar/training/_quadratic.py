@@ -120,6 +120,13 @@ class QuadraticTask(Task):
         costs = 0.5 * ((gradients - self._pulls) * everywhere).sum(-1, dtype=torch.float64)
         return gradients, costs + self._constants.double()
 
+    def losses(self, run: int, agent: int, models: Tensor, samples: int, iteration: int) -> Tensor:
+        """There are no samples: the costs themselves."""
+        shape = (len(self.runs), self.agents)
+        curvature = self._curvatures.expand(*shape, *self._curvatures.shape[-2:])[run, agent]
+        costs = 0.5 * ((models @ curvature) * models).sum(-1) - models @ self._pulls[run, agent]
+        return costs.double() + self._constants.expand(shape)[run, agent].double()
+
     def identity(self) -> str:
         digest = hashlib.sha256()
         for part in self._exact:

@@ -64,7 +64,8 @@ class SoftmaxTask(DatasetTask):
     ) -> None:
         super().__init__(dataset, partition, runs, workers, dtype, device, members)
         self.model = SoftmaxRegression(dataset.classes, dataset.features)
-        self.output_layer = OutputLayer(dataset.classes, dataset.features, self.model.width)
+        features, width = dataset.features, self.model.width
+        self.output_layer = OutputLayer(dataset.classes, features, width, 0, features, width)
         if batches is None:
             batches = batch is None and self.largest_part < FEW_SAMPLES
         if batches and batch is not None:
@@ -84,6 +85,7 @@ class SoftmaxTask(DatasetTask):
             digest = hashlib.sha256(torch.stack(list(self._starts.values())).numpy().tobytes())
             self._told = f"from {digest.hexdigest()}, {self._told}"
         self._test: _TestSet | None = None
+        self._held: AgentSamples | None = None
         self._lowest: dict[tuple[int, ...], float] = {}
 
     def _vector(self, start: Mapping[int, Tensor] | None, seed: int) -> Tensor:
@@ -129,6 +131,20 @@ class SoftmaxTask(DatasetTask):
 
     def gradients_at(self, common: Tensor, models: Tensor) -> tuple[Tensor, Tensor]:
         return self._way.gradients_at(common, models)
+
+    def losses(self, run: int, agent: int, models: Tensor, samples: int, iteration: int) -> Tensor:
+        places = self.judging_samples(run, agent, samples, iteration)
+        if self._held is None:
+            self._held = AgentSamples(self)
+        samples_held = self._held.inputs(agent, places).flatten(1)
+        labels = self._held.labels(run, agent, places)
+        rows, features = models.reshape(-1, self.model.width), self.model.features
+        scores = rows[:, :features] @ samples_held.T + rows[:, features : features + 1]
+        scores = scores.view(len(models), self.model.classes, -1)
+        # An attack that decides by scores goes by those of the own model.
+        chosen = labels.by(scores[0].T)
+        own = scores.gather(1, chosen.expand(len(models), 1, -1)).squeeze(1)
+        return (scores.logsumexp(1) - own).mean(-1, dtype=torch.float64)
 
     def test(
         self, models: Tensor, buffers: Tensors, which: Sequence[int], loss: bool = False

@@ -11,11 +11,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from bezoar._arrays import Ints
 from bezoar._checks import non_negative
 from bezoar._errors import BezoarError
 from bezoar._options import choose
+from bezoar._seeds import Purpose, generator
 from bezoar.aggregators import OutputLayer
 from bezoar.data import Dataset, Partition
+from bezoar.networks import Network
 from bezoar.training._run import Run, State
 from bezoar.training._workers import Workers
 
@@ -112,6 +115,18 @@ class Task(ABC):
             wherever labels are not dynamic.
         """
 
+    def losses(self, run: int, agent: int, models: Tensor, samples: int, iteration: int) -> Tensor:
+        """``[m]`` the cost of flat models ``[m, D]`` on some of one agent's samples, float64.
+
+        Args:
+            run: in which run; the agent's labels are those that it holds there.
+            agent: the place of the agent among the members.
+            models: whose costs.
+            samples: how many samples are drawn, in every iteration anew.
+            iteration: which iteration it is.
+        """
+        raise BezoarError("losses: this task cannot tell those of single models")
+
     def test(
         self, models: Tensor, buffers: Tensors, which: Sequence[int], loss: bool = False
     ) -> tuple[Tensor, Tensor]:
@@ -164,6 +179,11 @@ def check_runs(runs: Sequence[Run]) -> None:
     for run in runs:
         for network in run.network.turns:
             run.aggregator.check(network)
+        if run.aggregator.sums_updates() and not isinstance(run.network, Network):
+            raise BezoarError(
+                f"aggregator {run.aggregator.name}: it sums up what each neighbour changes, so the "
+                "network must not change over time"
+            )
         if non_negative("weight_decay", run.weight_decay) == inf:
             raise BezoarError("weight_decay: expected a finite number, found inf")
 
@@ -213,6 +233,13 @@ class DatasetTask(Task):
             run.attack.check(dataset.classes)
         self.dataset, self.largest_part = dataset, int(partition.sizes.max())
         self.partition = partition if members is None else partition.only(self.members)
+
+    def judging_samples(self, run: int, agent: int, samples: int, iteration: int) -> Ints:
+        """Which of its samples an agent takes the losses of its inputs on, in one iteration."""
+        rng = generator(self.runs[run].seed, Purpose.JUDGING, self.members[agent], iteration)
+        held = int(self.partition.sizes[agent])
+        chosen: Ints = rng.choice(held, size=min(samples, held), replace=False)
+        return chosen
 
     def data_identity(self) -> str:
         """A checksum of the data and of who holds what."""

@@ -1,0 +1,52 @@
+"""Total variation: a step of fixed size towards every neighbour, coordinate by coordinate."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import sqrt
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from bezoar._options import Positive
+from bezoar.aggregators._rule import THREATS, CoordinateAggregator
+
+
+@dataclass(frozen=True)
+class TotalVariation(CoordinateAggregator):
+    """`TV penalty <https://arxiv.org/abs/2005.06276>`_: ``y_w − (s/√k) Σ_v sign(y_w − y_v)``.
+
+    In iteration ``k`` every neighbour moves every coordinate of the own message by ``s/√k`` towards
+    its own value, however far that is; nobody is dropped. The authors penalise ``λ Σ ‖x_w − x_v‖₁``
+    in the cost, so that the signs are those of the models before the local update and ``s/√k`` is
+    the step size times ``λ``. An agent of Algorithm 1 does not hear its neighbours' models before
+    their updates, so here the signs are those of the messages. NaN counts as plus infinity; an own
+    value that is not finite stays.
+
+    Args:
+        strength: how far a neighbour moves a coordinate in the first iteration, ``s``.
+    """
+
+    strength: Positive = 1e-3
+
+    name: ClassVar[str] = "total_variation"
+    label: ClassVar[str] = "TV"
+    colour: ClassVar[str] = "#BF812D"
+    marker: ClassVar[str] = ","
+    sorts: ClassVar[bool] = False
+    withstands: ClassVar[tuple[str, ...]] = tuple(THREATS)
+    breakdown: ClassVar[float] = 1.0
+    majority_dominant: ClassVar[bool] = False
+
+    def combine(
+        self, values: Sequence[Tensor], estimate: int, dtype: torch.dtype, iteration: int
+    ) -> Tensor:
+        own, *others = values
+        pulls = torch.zeros_like(own, dtype=dtype)
+        for value in others:
+            pulls += torch.sign(value - own).nan_to_num_(nan=0)
+        return pulls.mul_(self.strength / sqrt(max(1, iteration))).add_(own)
+
+    def extent(self, values: Sequence[Tensor], estimate: int) -> tuple[Tensor, Tensor]:
+        everything = torch.full_like(values[0], torch.inf)
+        return -everything, everything
