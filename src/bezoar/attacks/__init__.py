@@ -9,7 +9,7 @@ from typing import Any
 from bezoar import _options
 from bezoar.attacks._against_consensus import Dissensus, Spectral
 from bezoar.attacks._alie import ALIE
-from bezoar.attacks._attack import Attack, Knowledge, OwnData, SeenMessages
+from bezoar.attacks._attack import Attack, Judge, Knowledge, OwnData, SeenMessages
 from bezoar.attacks._blunt import Gaussian, Mimic, NonFinite, Zero
 from bezoar.attacks._ipm import IPM
 from bezoar.attacks._labels import (
@@ -20,6 +20,7 @@ from bezoar.attacks._labels import (
     Permuted,
     RandomLabels,
     Targeted,
+    WorstLabels,
 )
 from bezoar.attacks._min_max import MinMax, MinSum
 from bezoar.attacks._regular_inputs import AttackOnInputs, RegularInputs
@@ -31,6 +32,7 @@ ATTACKS: dict[str, type[Attack]] = {
     for kind in (
         LabelFlip,
         DynamicLabelFlip,
+        WorstLabels,
         RandomLabels,
         Targeted,
         Permuted,
@@ -58,6 +60,7 @@ __all__ = [
     "Dissensus",
     "DynamicLabelFlip",
     "Gaussian",
+    "Judge",
     "Knowledge",
     "LabelAttack",
     "LabelFlip",
@@ -74,6 +77,7 @@ __all__ = [
     "SignFlip",
     "Spectral",
     "Targeted",
+    "WorstLabels",
     "Zero",
     "create",
 ]

@@ -61,17 +61,25 @@ def _page(kind: str, name: str, table: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(made, Aggregator):
         page["needs"] = _needs(made)
     if isinstance(made, Attack):
-        page["knows"] = KNOWN[made.knows] if made.lies else KNOWN["labels"]
+        page["knows"] = known(made)
     return page
 
 
-#: What poisoned agents are assumed to know.
+#: What poisoned agents are assumed to know, and what they do with it.
 KNOWN = {
-    "labels": "their own samples and models; they follow the protocol with wrong labels",
-    "own": "their own models and messages; they lie in what they send",
-    "neighbours": "the messages of their neighbours too; they lie in what they send",
-    "everything": "the messages and models of all agents; they lie in what they send",
+    "own": "their own samples, models and messages",
+    "neighbours": "the messages of their neighbours too",
+    "everything": "the data, models and messages of all agents",
 }
+DONE = {
+    False: "they follow the protocol with wrong labels",
+    True: "they lie in what they send",
+}
+
+
+def known(attack: Attack) -> str:
+    """What poisoned agents are assumed to know, and whether they lie in their messages."""
+    return f"{KNOWN[attack.knowledge]}; {DONE[attack.lies]}"
 
 
 def _made(entry: Any) -> Any:

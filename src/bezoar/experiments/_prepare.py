@@ -149,6 +149,8 @@ def prepare(spec: RunSpec) -> Prepared:
     training.check_device(spec.device)
     run.attack.check(dataset.classes)
     model: Model = part(spec.model)
+    if not isinstance(model, Softmax):
+        NetworkTask.check_attack(run.attack)
     _check_fields(spec, isinstance(model, Softmax), dataset)
     return Prepared(spec, network, dataset, model, run)
 

@@ -23,7 +23,7 @@ class Labels:
     """The labels of some samples, as one agent in one run holds them.
 
     They are those that are ``held [n]``, but where ``dynamic [n]`` is true the attack decides
-    instead, by the agent's scores; ``None`` is nowhere.
+    instead, by the scores that its judge gives; ``None`` is nowhere.
     """
 
     held: Tensor
@@ -31,7 +31,7 @@ class Labels:
     attack: Attack
 
     def by(self, scores: Tensor) -> Tensor:
-        """``[n]`` the labels that the agent trains with, from its scores ``[n, classes]``."""
+        """``[n]`` the labels that the agent trains with, from its judge's scores ``[n, classes]``."""
         if self.dynamic is None:
             return self.held
         chosen = self.attack.on_scores(scores.detach().T).squeeze(0)
@@ -60,11 +60,11 @@ class AgentSamples:
             samples = crop_and_flip(samples, augmentation)
         return as_inputs(samples, self._dtype, self._device)
 
-    def labels(self, run: int, agent: int, places: Ints) -> Labels:
-        """The labels of some of an agent's samples in one run."""
+    def labels(self, run: int, agent: int, places: Ints, iteration: int) -> Labels:
+        """The labels of some of an agent's samples in one iteration of one run."""
         attack = self._runs[run].attack
         poisoned = self._poisoned.get((run, agent))
-        if poisoned is None:
+        if poisoned is None or not attack.active(iteration):
             true = self._dataset.train_labels[self._partition.samples(agent)[places]]
             return Labels(self._to_device(true), None, attack)
         labels, dynamic = (values[places] for values in poisoned)

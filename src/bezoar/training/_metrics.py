@@ -97,8 +97,12 @@ class Measurement:
 
     @cached_property
     def gradients(self) -> tuple[Tensor, Tensor]:
-        """``[runs, agents, D]`` gradients at the average model, and ``[runs, agents]`` costs."""
-        gradients, costs = self.task.gradients_at(self.common, self.models)
+        """``[runs, agents, D]`` gradients at the average model, and ``[runs, agents]`` costs.
+
+        Labels are those of the iteration that comes next.
+        """
+        upcoming = self.state.iteration + 1
+        gradients, costs = self.task.gradients_at(self.common, self.models, upcoming)
         return gradients.flatten(2), costs
 
     @cached_property

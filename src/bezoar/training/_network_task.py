@@ -15,11 +15,13 @@ from bezoar._checks import whole
 from bezoar._errors import BezoarError
 from bezoar._options import choose
 from bezoar._seeds import Purpose, generator
+from bezoar.attacks import Attack
 from bezoar.data import Dataset, Partition
 from bezoar.models import ModelFactory, make, pool_buffers, set_weights
 from bezoar.training._agent_samples import AgentSamples, Labels
 from bezoar.training._batches import Batches, Order
 from bezoar.training._flat_model import BUFFERS, FlatModel, Lender
+from bezoar.training._judges import regular_average
 from bezoar.training._run import Run, State
 from bezoar.training._task import DTYPES, Cost, DatasetTask, Tensors, start_of
 from bezoar.training._workers import Workers
@@ -102,7 +104,19 @@ class NetworkTask(DatasetTask):
         self._read: tuple[Tensor | None, int] = None, 1
         self._check_scores()
 
+    @staticmethod
+    def check_attack(attack: Attack) -> None:
+        """Refuse an attack that takes what only softmax regression has."""
+        if attack.judge_of_labels.endswith("gradient"):
+            raise BezoarError(
+                f"attack {attack.name}: it takes full gradients with true labels in every "
+                "iteration, which are computed for softmax regression alone; allowed: the model "
+                "softmax, or another attack"
+            )
+
     def _check_options(self) -> None:
+        for run in self.runs:
+            self.check_attack(run.attack)
         shape = list(self.dataset.train.shape)
         if self.augment and len(shape) != 4:
             raise BezoarError(f"augment: needs images [n, channels, height, width], found {shape}")
@@ -201,11 +215,14 @@ class NetworkTask(DatasetTask):
         loaded = self.workers.map(lambda who: self._draw(*who, update), drawn)
         batches = dict(zip(drawn, loaded, strict=True))
         buffers = {name.removeprefix(BUFFERS): state.tensors[name] for name in self.buffers}
+        averages = self._averages(state.models)
 
         def differentiate(piece: tuple[int, int]) -> None:
             run, agent = piece
             places, inputs = batches[self.runs[run].seed, agent]
-            labels = self._samples.labels(run, agent, places)
+            labels = self._samples.labels(run, agent, places, state.iteration + 1)
+            if labels.dynamic is not None and run in averages:
+                labels = self._decided(labels, averages[run], inputs)
             own = {name: values[run, agent] for name, values in buffers.items()}
             into = out[run, agent].zero_()
             vector, parts = state.models[run, agent], self.accumulate
@@ -266,20 +283,22 @@ class NetworkTask(DatasetTask):
             model.keep_buffers(buffers)
         return torch.stack(costs).sum()
 
-    def gradients_at(self, common: Tensor, models: Tensor) -> tuple[Tensor, Tensor]:
+    def gradients_at(
+        self, common: Tensor, models: Tensor, iteration: int = 1
+    ) -> tuple[Tensor, Tensor]:
         gradients = torch.zeros_like(models)
-        shape = (len(self.runs), self.agents)
-        costs = torch.zeros(shape, dtype=torch.float64, device=self.device)
+        costs = torch.zeros(models.shape[:2], dtype=torch.float64, device=self.device)
+        averages = self._averages(models)
 
         def differentiate(piece: tuple[int, int]) -> None:
             agent, seed = piece
             for places, share in self._measured(agent, seed):
                 inputs = self._samples.inputs(agent, places)
                 for run in (place for place, run in enumerate(self.runs) if run.seed == seed):
-                    labels = self._samples.labels(run, agent, places)
+                    labels = self._samples.labels(run, agent, places, iteration)
                     if labels.dynamic is not None:
-                        scores = self._scores_in_training(models[run, agent], inputs)
-                        labels = Labels(labels.by(scores), None, labels.attack)
+                        judge = averages.get(run, models[run, agent])
+                        labels = self._decided(labels, judge, inputs)
                     scratch = self._fresh_buffers(run)
                     out = gradients[run, agent]
                     cost = self._add_gradient(common[run], scratch, inputs, labels, out, share)
@@ -299,11 +318,21 @@ class NetworkTask(DatasetTask):
         for part in np.array_split(places, -(-len(places) // together)):
             yield part, len(part) / len(places)
 
-    def _scores_in_training(self, vector: Tensor, inputs: Tensor) -> Tensor:
+    def _averages(self, models: Tensor) -> dict[int, Tensor]:
+        """``[D]`` the regular agents' average model in runs in which it decides about labels."""
+        judged = [n for n, r in enumerate(self.runs) if r.attack.judge_of_labels == "average_model"]
+        if not judged:
+            return {}
+        some = [self.runs[number] for number in judged]
+        averages = regular_average(some, self.members, models[judged])
+        return dict(zip(judged, averages, strict=True))
+
+    def _decided(self, labels: Labels, judge: Tensor, inputs: Tensor) -> Labels:
+        """The labels that dynamic ones become by the scores of a model ``judge [D]``."""
         with self._lent(training=True) as model, torch.no_grad(), self._in_its_type():
-            model.bind(vector, self._fresh_buffers(0))
+            model.bind(judge, self._fresh_buffers(0))
             scores: Tensor = model.module(inputs)
-        return scores
+        return Labels(labels.by(scores), None, labels.attack)
 
     def _fresh_buffers(self, run: int) -> dict[str, Tensor]:
         """Buffers that may be written to: training mode works by the batch's own statistics."""
@@ -369,6 +398,6 @@ class NetworkTask(DatasetTask):
         """Compute some agent's first gradient, to see how long it takes."""
         agent, seed = number % self.agents, self.runs[0].seed
         places, inputs = self._draw(seed, agent, update=1)
-        labels = self._samples.labels(0, agent, places)
+        labels = self._samples.labels(0, agent, places, iteration=1)
         vector = self._starts[seed]
         self._add_gradient(vector, self._fresh_buffers(0), inputs, labels, torch.zeros_like(vector))

@@ -17,6 +17,7 @@ from bezoar.training._agent_by_agent import BLOCK, AgentByAgent
 from bezoar.training._agent_samples import AgentSamples
 from bezoar.training._agents_in_batches import AgentsInBatches
 from bezoar.training._batches import Batches, Order
+from bezoar.training._judges import judges
 from bezoar.training._run import Run, State
 from bezoar.training._task import DTYPES, Cost, DatasetTask, Tensors, start_of
 from bezoar.training._workers import Workers
@@ -124,11 +125,13 @@ class SoftmaxTask(DatasetTask):
 
     def gradients(self, state: State, update: int, out: Tensor) -> Tensor:
         if self._sampled is not None:
-            return self._sampled.gradients(state.models, update, out)
-        return self._way.gradients(state.models, out)
+            return self._sampled.gradients(state, update, out)
+        return self._way.gradients(state.models, state.iteration + 1, out)
 
-    def gradients_at(self, common: Tensor, models: Tensor) -> tuple[Tensor, Tensor]:
-        return self._way.gradients_at(common, models)
+    def gradients_at(
+        self, common: Tensor, models: Tensor, iteration: int = 1
+    ) -> tuple[Tensor, Tensor]:
+        return self._way.gradients_at(common, models, iteration)
 
     def test(
         self, models: Tensor, buffers: Tensors, which: Sequence[int], loss: bool = False
@@ -239,35 +242,46 @@ class _InBatches:
 
     def __init__(self, task: DatasetTask, whole: AgentByAgent, batches: Batches) -> None:
         self._whole, self._batches = whole, batches
-        self._agents, self._workers = task.agents, task.workers
+        self._task, self._workers = task, task.workers
         self._labels = AgentSamples(task)
         self._runs: dict[int, list[int]] = {}
         for number, run in enumerate(task.runs):
             self._runs.setdefault(run.seed, []).append(number)
 
-    def gradients(self, models: Tensor, update: int, out: Tensor) -> Tensor:
+    def gradients(self, state: State, update: int, out: Tensor) -> Tensor:
         """``[runs, agents, classes, width]`` every agent's gradient at its own model."""
+        models, iteration, task = state.models, state.iteration + 1, self._task
+        whole = self._whole.clean_gradients
+        deciding = judges(task.runs, task.members, models, whole, iteration)
 
         def evaluate(agent: int) -> None:
             for seed, runs in self._runs.items():
-                out[runs, agent] = self._gradient(models[runs, agent], seed, agent, update, runs)
+                places = self._batches.places(seed, agent, update)
+                held = self._whole.samples(agent)
+                samples = held.index_select(0, torch.from_numpy(places).to(held.device))
+                scores = _scores(models[runs, agent], samples)
+                labels = []
+                for run, own in zip(runs, scores, strict=True):
+                    attack = task.runs[run].attack
+                    judge = deciding[attack][run, agent] if attack in deciding else None
+                    judged = own if judge is None else _scores(judge, samples)
+                    here = self._labels.labels(run, agent, places, iteration)
+                    labels.append(here.by(judged.T))
+                out[runs, agent] = _gradient(scores, torch.stack(labels), samples)
 
-        self._workers.map(evaluate, range(self._agents))
+        self._workers.map(evaluate, range(task.agents))
         return out
 
-    def _gradient(
-        self, models: Tensor, seed: int, agent: int, update: int, runs: Sequence[int]
-    ) -> Tensor:
-        """``[runs, classes, width]`` one agent's gradient in the runs with one seed."""
-        places = self._batches.places(seed, agent, update)
-        held = self._whole.samples(agent)
-        samples = held.index_select(0, torch.from_numpy(places).to(held.device))
-        scores = (models.flatten(0, 1) @ samples.T).view(*models.shape[:2], -1)
-        labels = [
-            self._labels.labels(run, agent, places).by(own.T)
-            for run, own in zip(runs, scores, strict=True)
-        ]
-        likely = scores.softmax(1)
-        chosen = torch.stack(labels).unsqueeze(1)
-        likely.scatter_add_(1, chosen, likely.new_full((), -1.0).expand(chosen.shape))
-        return (likely.flatten(0, 1) @ samples).div_(len(places)).view_as(models)
+
+def _scores(models: Tensor, samples: Tensor) -> Tensor:
+    """``[..., classes, n]`` the scores that models ``[..., classes, width]`` give to samples."""
+    return (models.reshape(-1, models.shape[-1]) @ samples.T).view(*models.shape[:-1], -1)
+
+
+def _gradient(scores: Tensor, labels: Tensor, samples: Tensor) -> Tensor:
+    """``[runs, classes, width]`` from scores ``[runs, classes, n]`` and labels ``[runs, n]``."""
+    likely = scores.softmax(1)
+    chosen = labels.unsqueeze(1)
+    likely.scatter_add_(1, chosen, likely.new_full((), -1.0).expand(chosen.shape))
+    products = (likely.flatten(0, 1) @ samples).div_(len(samples))
+    return products.view(*scores.shape[:2], -1)

@@ -99,13 +99,16 @@ class Task(ABC):
         """
 
     @abstractmethod
-    def gradients_at(self, common: Tensor, models: Tensor) -> tuple[Tensor, Tensor]:
+    def gradients_at(
+        self, common: Tensor, models: Tensor, iteration: int = 1
+    ) -> tuple[Tensor, Tensor]:
         """Full gradients and costs of every agent at one model a run.
 
         Args:
             common: ``[runs, …]`` where to take them.
             models: ``[runs, agents, …]`` the agents' own models, by which dynamic attacks choose
                 their labels.
+            iteration: the iteration whose labels they are of, counted from 1.
 
         Returns:
             ``[runs, agents, …]`` gradients, and ``[runs, agents]`` costs, float64 and correct
