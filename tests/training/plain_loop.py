@@ -56,7 +56,7 @@ class Loop:
         for w in range(partition.agents):
             labels = dataset.train_labels[partition.samples(w)]
             touched = np.zeros(len(labels), dtype=bool)
-            if w in self.run.network.poisoned and not self.run.attack.lies:
+            if w in self.run.network.poisoned and hasattr(self.run.attack, "touched"):
                 rng = generator(self.run.seed, Purpose.ATTACK, w)
                 touched = self.run.attack.touched(labels, rng)
                 corrupted = self.run.attack.corrupt(labels, self.classes, rng)

@@ -31,7 +31,7 @@ class Labels:
     attack: Attack
 
     def by(self, scores: Tensor) -> Tensor:
-        """``[n]`` the labels that the agent trains with, from its judge's scores ``[n, classes]``."""
+        """``[n]`` the labels that the agent trains with, by scores ``[n, classes]``."""
         if self.dynamic is None:
             return self.held
         chosen = self.attack.on_scores(scores.detach().T).squeeze(0)

@@ -15,12 +15,12 @@ CleanGradients = Callable[[Tensor], Tensor]
 
 def regular_average(runs: Sequence[Run], members: Sequence[int], models: Tensor) -> Tensor:
     """``[runs, …]`` the mean over the regular agents of ``models [runs, agents, …]``."""
-    return torch.stack(
-        [
-            values[~torch.from_numpy(run.network.poisoned_mask[list(members)])].mean(0)
-            for run, values in zip(runs, models, strict=True)
-        ]
-    )
+    averages = []
+    for run, values in zip(runs, models, strict=True):
+        poisoned = run.network.poisoned_mask
+        regular = [place for place, member in enumerate(members) if not poisoned[member]]
+        averages.append(values[regular].mean(0))
+    return torch.stack(averages)
 
 
 def judges(
