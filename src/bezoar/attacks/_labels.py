@@ -1,7 +1,7 @@
 """Attacks on labels: the protocol is followed, the labels are wrong."""
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -118,7 +118,8 @@ class WorstLabels(_ByScores):
             their true labels, at its own model.
     """
 
-    knows: Literal["everything", "own"] = "everything"  # type: ignore[misc]  # here an option
+    # Here it is an option.
+    knows: Literal["everything", "own"] = field(default="everything", kw_only=True)  # type: ignore[misc]
 
     name: ClassVar[str] = "worst_labels"
 
@@ -165,10 +166,10 @@ class Targeted(LabelAttack):
             raise BezoarError(f"target: must differ from source, found {self.target} for both")
 
     def check(self, classes: int) -> None:
-        for field, found in (("source", self.source), ("target", self.target)):
+        for option, found in (("source", self.source), ("target", self.target)):
             if found >= classes:
                 allowed = f"allowed: 0 … {classes - 1}"
-                raise BezoarError(f"attack targeted: {field} {found} is not a class; {allowed}")
+                raise BezoarError(f"attack targeted: {option} {found} is not a class; {allowed}")
 
     def eligible(self, labels: Ints) -> Bools:
         return np.equal(labels, self.source)

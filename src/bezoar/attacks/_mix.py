@@ -18,11 +18,15 @@ _SHARE = """    share: how much of the lie is in a message, ``t``: poisoned agen
 
 
 @cache
-def mix(labels: type[LabelAttack], messages: type[Attack]) -> type[Attack]:
+def mix(labels: Any, messages: Any) -> type[Attack]:
     """An attack with the labels of one attack and the messages of another.
 
     It has the options of both, and one window of iterations for both. Its name is that of the
     first, a plus and that of the second, as in ``label_flip+dissensus``.
+
+    Args:
+        labels: the class of the attack on labels.
+        messages: the class of the attack on messages.
 
     Raises:
         BezoarError: if the first is no attack on labels, or the second none on messages alone.
@@ -38,12 +42,13 @@ def mix(labels: type[LabelAttack], messages: type[Attack]) -> type[Attack]:
         )
 
     def knowledge(self: Any) -> Knowledge:
-        known = labels.knowledge.fget(self), messages.knows  # type: ignore[attr-defined]
+        known = labels.knowledge.fget(self), messages.knows
         return max(known, key=get_args(Knowledge).index)
 
     def on_messages(self: Any, seen: SeenMessages) -> Tensor:
         honest = seen.own_messages()
-        return honest + self.share * (messages.on_messages(self, seen) - honest)
+        lies: Tensor = messages.on_messages(self, seen)
+        return honest + self.share * (lies - honest)
 
     methods = {
         "__module__": messages.__module__,
