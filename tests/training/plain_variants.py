@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from aggregator_reference import RULES, closed_neighbourhoods, estimates, mixing_matrix
-from plain_loop import Loop, gradient, logits
+from plain_loop import Loop, design, gradient, logits
+
+from bezoar._seeds import Purpose, generator
 
 
 @dataclass
@@ -74,12 +76,31 @@ class VariantLoop(Loop):
         """The labels that agent ``w`` trains with in the iteration that comes next."""
         if not self.attacks():
             return self.true[w]
-        if not self.touched[w].any():
+        if not self.run.attack.dynamic:
             return self.y[w]
         scores = logits(self.judge(w), self.x[w])
         low, high = scores.min(1, keepdims=True), scores.max(1, keepdims=True)
         least = (scores <= low + 1e-5 * (high - low)).argmax(1)
         return np.where(self.touched[w], least, self.y[w])
+
+    def samples(self, w):
+        """What agent ``w`` trains on in the iteration that comes next."""
+        attack, dataset = self.run.attack, self.problem.dataset
+        if w not in self.run.network.poisoned or not attack.triggers or not self.attacks():
+            return self.x[w]
+        touched = attack.touched(self.true[w], generator(self.run.seed, Purpose.ATTACK, w))
+        images = dataset.train[self.problem.partition.samples(w)]
+        return design(stamped(images, attack.size, touched))
+
+    def metrics(self):
+        found, attack = super().metrics(), self.run.attack
+        if attack.triggers:
+            regular, dataset = self.run.network.regular, self.problem.dataset
+            average = sum(self.models[w] for w in regular) / len(regular)
+            others = dataset.test[dataset.test_labels != attack.target]
+            scores = logits(average, design(stamped(others, attack.size)))
+            found["backdoor_success"] = np.mean(scores.argmax(1) == attack.target)
+        return found
 
     def judge(self, w):
         """What gives the scores of which agent ``w`` takes the lowest for a label."""
@@ -95,7 +116,7 @@ class VariantLoop(Loop):
     def local_update(self, w, iteration):
         """What agent ``w`` holds after its local update."""
         model, optimizer = self.models[w], self.run.optimizer
-        found = gradient(model, self.x[w], self.labels(w)) + self.run.weight_decay * model
+        found = gradient(model, self.samples(w), self.labels(w)) + self.run.weight_decay * model
         if optimizer.name == "plain":
             direction = found
         else:
@@ -137,6 +158,15 @@ class VariantLoop(Loop):
         """The weight that regular agents gave to poisoned ones; NaN where there are no weights."""
         poisoned = list(self.run.network.poisoned)
         return np.mean([self.weights[w, poisoned].sum() for w in self.run.network.regular])
+
+
+def stamped(images, size, which=slice(None)):
+    """Images of 28 × 28 pixels, some with a white square in their lower right corner."""
+    pixels = np.array(images).reshape(len(images), 28, 28)
+    corner = pixels[which]
+    corner[:, 28 - size :, 28 - size :] = 255
+    pixels[which] = corner
+    return pixels
 
 
 def clip_around(start, inputs, threshold, steps):

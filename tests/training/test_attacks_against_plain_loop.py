@@ -22,12 +22,14 @@ ATTACKS = [
     attacks.WorstLabels(),
     attacks.WorstLabels(0.5, knows="own", from_iteration=2),
     attacks.SignFlip(1.5, from_iteration=2, until=4),
+    attacks.Backdoor(0.7, target=3, size=5),
+    attacks.Backdoor(target=1, until=3),
     attacks.create("next_class+sign_flip", share=0.3, scale=0.5, fraction=0.5, until=4),
     attacks.create("worst_labels+sign_flip", broadcast=False, from_iteration=2),
 ]
 
 #: Everything that depends on the labels of an iteration.
-METRICS = ("consensus_error", "gradient_norm", "heterogeneity", "disturbance", "training_loss")
+METRICS = ("gradient_norm", "heterogeneity", "disturbance", "training_loss", "backdoor_success")
 
 
 @pytest.fixture(scope="module")
@@ -166,6 +168,38 @@ def test_networks_attack_in_their_window_and_by_the_average(small_mnist, workers
     same["models"][3, poisoned] = start["models"][3, regular].mean(0)
     _, own, _, average = gradients_of(task, State(0, same))[:, poisoned]
     torch.testing.assert_close(average, own)
+
+
+@pytest.mark.parametrize("batch", [8, None])
+def test_networks_see_the_patch_as_softmax_regression_does(small_mnist, workers, batch):
+    """One linear layer as a network; batches of everything are full gradients."""
+    attack = attacks.Backdoor(0.6, target=2)
+    run = training.Run(networks.complete(4), aggregators.Mean(), attack)
+    metrics = ("backdoor_success", "accuracy", "disturbance")
+    partition = data.partition("iid")(small_mnist.train_labels, 10, 4, np.random.default_rng(0))
+    described = (small_mnist, partition, [run], workers)
+    linear = training.NetworkTask(
+        *described,
+        model=lambda: torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(784, 10)),
+        batch=batch or 100,
+        dtype="float64",
+        threads=1,
+    )
+    start = torch.cat([part.flatten() for part in initial_of(linear)])
+    softmax = SoftmaxTask(*described, "float64", batch=batch, start={0: start})
+    one, other = (
+        training.Engine(task, iterations=3, metrics=metrics).train()[0]
+        for task in (linear, softmax)
+    )
+    np.testing.assert_allclose(one.models, other.models, atol=1e-12)
+    for name in metrics:
+        np.testing.assert_allclose(one[name], other[name], rtol=1e-9)
+
+
+def initial_of(task):
+    """The weight and the bias that everyone starts with."""
+    vector = task.start()["models"][0, 0]
+    return vector[:7840], vector[7840:]
 
 
 def test_networks_have_no_worst_labels(small_mnist, workers):

@@ -11,6 +11,7 @@ from bezoar._errors import BezoarError
 from bezoar.attacks._against_consensus import Dissensus, Spectral
 from bezoar.attacks._alie import ALIE
 from bezoar.attacks._attack import Attack, Judge, Knowledge, OwnData, SeenMessages
+from bezoar.attacks._backdoor import Backdoor
 from bezoar.attacks._blunt import Gaussian, Mimic, NonFinite, Zero
 from bezoar.attacks._ipm import IPM
 from bezoar.attacks._labels import (
@@ -39,6 +40,7 @@ ATTACKS: dict[str, type[Attack]] = {
         Targeted,
         Permuted,
         NextClass,
+        Backdoor,
         SignFlip,
         Dissensus,
         Spectral,
@@ -59,6 +61,7 @@ __all__ = [
     "IPM",
     "Attack",
     "AttackOnInputs",
+    "Backdoor",
     "Dissensus",
     "DynamicLabelFlip",
     "Gaussian",

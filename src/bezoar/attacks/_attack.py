@@ -122,6 +122,7 @@ class Attack(Part):
         knows: what the poisoned agents are assumed to know.
         dynamic: whether labels are chosen anew in every iteration.
         lies: whether it changes messages.
+        triggers: whether it changes samples, too: those with a changed label get a :meth:`patch`.
     """
 
     from_iteration: AtLeastOne = field(default=1, kw_only=True)
@@ -130,6 +131,7 @@ class Attack(Part):
     knows: ClassVar[Knowledge] = "own"
     dynamic: ClassVar[bool] = False
     lies: ClassVar[bool] = False
+    triggers: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -161,6 +163,9 @@ class Attack(Part):
     def check(self, classes: int) -> None:
         """Refuse a number of classes that the attack cannot work with."""
 
+    def check_samples(self, samples: NDArray[np.generic]) -> None:
+        """Refuse samples ``[n, …]`` that the attack cannot work with."""
+
     def on_labels(self, own: OwnData, rng: np.random.Generator) -> tuple[Ints, Bools]:
         """The labels of one poisoned agent.
 
@@ -173,6 +178,10 @@ class Attack(Part):
             every iteration anew.
         """
         return own.labels, np.zeros(len(own.labels), dtype=np.bool_)
+
+    def patch(self, shape: tuple[int, ...]) -> Bools:
+        """``[…]`` which pixels of a sample of some shape are made as bright as can be."""
+        raise BezoarError(f"attack {self.name}: it leaves samples alone")
 
     def on_scores(self, scores: Tensor) -> Tensor:
         """``[..., 1, n]`` labels from the scores ``[..., classes, n]`` that the judge gives."""

@@ -30,6 +30,7 @@ from bezoar.cli._options import (
     choice,
 )
 from bezoar.cli._runs_app import runs_app
+from bezoar.cli._study_command import study
 
 
 class _Commands(TyperGroup):
@@ -226,35 +227,6 @@ def reproduce(
 
 
 @app.command()
-def study(
-    context: typer.Context,
-    names: Annotated[
-        list[str],
-        typer.Argument(
-            help="adaptive, worst_labels, over_time, placement, estimate, momentum, threat, or all."
-        ),
-    ],
-    out: Annotated[Path, typer.Option(help="Where results go.")] = Path("results/studies"),
-    seeds: Annotated[int | None, typer.Option(min=1, help="How many seeds. Default: 3.")] = None,
-    samples: Annotated[
-        int | None, typer.Option(min=1, help="Training images, drawn by the seed. Default: 2000.")
-    ] = None,
-    iterations: Annotated[
-        int | None, typer.Option(min=1, help="How long to train. Default: 200.")
-    ] = None,
-    markdown: Annotated[
-        Path | None, typer.Option(help="Write a page of these studies here, too.")
-    ] = None,
-    data_dir: DataDir = None,
-    workers: Workers = None,
-) -> None:
-    """Answer a question about rules, attacks and networks by a small sweep on MNIST."""
-    from bezoar.cli import _study
-
-    _study.study(context.params)
-
-
-@app.command()
 def report(
     results: Annotated[Path, typer.Argument(help="A folder of results, or a store.")],
     out: Annotated[
@@ -377,6 +349,7 @@ def doctor(json: Json = False) -> None:
     _doctor.doctor(json)
 
 
+app.command()(study)
 app.add_typer(runs_app, name="runs")
 app.add_typer(agents_app, name="agents")
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
+from bezoar._errors import BezoarError
 from bezoar.attacks import Attack, Judge
 from bezoar.training._run import Run
 
@@ -21,6 +22,27 @@ def regular_average(runs: Sequence[Run], members: Sequence[int], models: Tensor)
         regular = [place for place, member in enumerate(members) if not poisoned[member]]
         averages.append(values[regular].mean(0))
     return torch.stack(averages)
+
+
+def check_model_judges(attack: Attack) -> None:
+    """Refuse an attack whose labels follow from gradients, for models other than softmax."""
+    if attack.judge_of_labels.endswith("gradient"):
+        raise BezoarError(
+            f"attack {attack.name}: it takes full gradients with true labels in every iteration, "
+            "which are computed for softmax regression alone; allowed: the model softmax, or "
+            "another attack"
+        )
+
+
+def averages_that_judge(
+    runs: Sequence[Run], members: Sequence[int], models: Tensor
+) -> dict[int, Tensor]:
+    """``[…]`` the regular agents' average model, for each run in which it decides about labels."""
+    some = [n for n, run in enumerate(runs) if run.attack.judge_of_labels == "average_model"]
+    if not some:
+        return {}
+    averages = regular_average([runs[number] for number in some], members, models[some])
+    return dict(zip(some, averages, strict=True))
 
 
 def judges(

@@ -21,7 +21,7 @@ from bezoar.models import ModelFactory, make, pool_buffers, set_weights
 from bezoar.training._agent_samples import AgentSamples, Labels
 from bezoar.training._batches import Batches, Order
 from bezoar.training._flat_model import BUFFERS, FlatModel, Lender
-from bezoar.training._judges import regular_average
+from bezoar.training._judges import averages_that_judge, check_model_judges
 from bezoar.training._run import Run, State
 from bezoar.training._task import DTYPES, Cost, DatasetTask, Tensors, start_of
 from bezoar.training._workers import Workers
@@ -104,19 +104,9 @@ class NetworkTask(DatasetTask):
         self._read: tuple[Tensor | None, int] = None, 1
         self._check_scores()
 
-    @staticmethod
-    def check_attack(attack: Attack) -> None:
-        """Refuse an attack that takes what only softmax regression has."""
-        if attack.judge_of_labels.endswith("gradient"):
-            raise BezoarError(
-                f"attack {attack.name}: it takes full gradients with true labels in every "
-                "iteration, which are computed for softmax regression alone; allowed: the model "
-                "softmax, or another attack"
-            )
-
     def _check_options(self) -> None:
         for run in self.runs:
-            self.check_attack(run.attack)
+            check_model_judges(run.attack)
         shape = list(self.dataset.train.shape)
         if self.augment and len(shape) != 4:
             raise BezoarError(f"augment: needs images [n, channels, height, width], found {shape}")
@@ -142,7 +132,7 @@ class NetworkTask(DatasetTask):
         return FlatModel(module)
 
     def _check_scores(self) -> None:
-        inputs, _ = self._samples.tests(slice(2))
+        inputs, _ = self._samples.tests(slice(2), self.dataset)
         with self._lent(training=False) as model, torch.no_grad():
             model.bind(self._starts[self.runs[0].seed], model.initial_buffers)
             shape = tuple(model.module(inputs).shape)
@@ -215,12 +205,13 @@ class NetworkTask(DatasetTask):
         loaded = self.workers.map(lambda who: self._draw(*who, update), drawn)
         batches = dict(zip(drawn, loaded, strict=True))
         buffers = {name.removeprefix(BUFFERS): state.tensors[name] for name in self.buffers}
-        averages = self._averages(state.models)
+        averages = averages_that_judge(self.runs, self.members, state.models)
 
         def differentiate(piece: tuple[int, int]) -> None:
             run, agent = piece
             places, inputs = batches[self.runs[run].seed, agent]
             labels = self._samples.labels(run, agent, places, state.iteration + 1)
+            inputs = self._samples.seen(run, agent, places, state.iteration + 1, inputs)
             if labels.dynamic is not None and run in averages:
                 labels = self._decided(labels, averages[run], inputs)
             own = {name: values[run, agent] for name, values in buffers.items()}
@@ -288,7 +279,7 @@ class NetworkTask(DatasetTask):
     ) -> tuple[Tensor, Tensor]:
         gradients = torch.zeros_like(models)
         costs = torch.zeros(models.shape[:2], dtype=torch.float64, device=self.device)
-        averages = self._averages(models)
+        averages = averages_that_judge(self.runs, self.members, models)
 
         def differentiate(piece: tuple[int, int]) -> None:
             agent, seed = piece
@@ -296,12 +287,13 @@ class NetworkTask(DatasetTask):
                 inputs = self._samples.inputs(agent, places)
                 for run in (place for place, run in enumerate(self.runs) if run.seed == seed):
                     labels = self._samples.labels(run, agent, places, iteration)
+                    seen = self._samples.seen(run, agent, places, iteration, inputs)
                     if labels.dynamic is not None:
                         judge = averages.get(run, models[run, agent])
-                        labels = self._decided(labels, judge, inputs)
+                        labels = self._decided(labels, judge, seen)
                     scratch = self._fresh_buffers(run)
                     out = gradients[run, agent]
-                    cost = self._add_gradient(common[run], scratch, inputs, labels, out, share)
+                    cost = self._add_gradient(common[run], scratch, seen, labels, out, share)
                     costs[run, agent] += cost
 
         pieces = [(agent, seed) for agent in range(self.agents) for seed in self._starts]
@@ -317,15 +309,6 @@ class NetworkTask(DatasetTask):
         together = self.batches.batch // self.accumulate
         for part in np.array_split(places, -(-len(places) // together)):
             yield part, len(part) / len(places)
-
-    def _averages(self, models: Tensor) -> dict[int, Tensor]:
-        """``[D]`` the regular agents' average model in runs in which it decides about labels."""
-        judged = [n for n, r in enumerate(self.runs) if r.attack.judge_of_labels == "average_model"]
-        if not judged:
-            return {}
-        some = [self.runs[number] for number in judged]
-        averages = regular_average(some, self.members, models[judged])
-        return dict(zip(judged, averages, strict=True))
 
     def _decided(self, labels: Labels, judge: Tensor, inputs: Tensor) -> Labels:
         """The labels that dynamic ones become by the scores of a model ``judge [D]``."""
@@ -348,10 +331,17 @@ class NetworkTask(DatasetTask):
         return {"agents_computed": together, "threads_of_an_operation": self.threads}
 
     def test(
-        self, models: Tensor, buffers: Tensors, which: Sequence[int], loss: bool = False
+        self,
+        models: Tensor,
+        buffers: Tensors,
+        which: Sequence[int],
+        loss: bool = False,
+        trigger: Attack | None = None,
     ) -> tuple[Tensor, Tensor]:
+        dataset = self.tested(trigger)
+
         def evaluate(first: int) -> Tensor:
-            inputs, labels = self._samples.tests(slice(first, first + TESTED))
+            inputs, labels = self._samples.tests(slice(first, first + TESTED), dataset)
             found = []
             with self._lent(training=False) as model, torch.no_grad():
                 for number in which:
@@ -366,7 +356,7 @@ class NetworkTask(DatasetTask):
                     found.append(torch.stack([right.sum().double(), cost]))
             return torch.stack(found)
 
-        count = len(self.dataset.test)
+        count = len(dataset.test)
         parts = self.workers.map(evaluate, range(0, count, TESTED))
         accuracy, cost = (torch.stack(parts).sum(0) / count).unbind(-1)
         return accuracy, cost

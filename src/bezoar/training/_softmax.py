@@ -11,6 +11,7 @@ from torch.nn.functional import cross_entropy
 
 from bezoar._errors import BezoarError
 from bezoar.aggregators import OutputLayer
+from bezoar.attacks import Attack
 from bezoar.data import Dataset, Partition
 from bezoar.models import SoftmaxRegression
 from bezoar.training._agent_by_agent import BLOCK, AgentByAgent
@@ -19,6 +20,7 @@ from bezoar.training._agents_in_batches import AgentsInBatches
 from bezoar.training._batches import Batches, Order
 from bezoar.training._judges import judges
 from bezoar.training._run import Run, State
+from bezoar.training._stamped import StampedAgents, gradients_of, scores_of
 from bezoar.training._task import DTYPES, Cost, DatasetTask, Tensors, start_of
 from bezoar.training._workers import Workers
 
@@ -71,12 +73,13 @@ class SoftmaxTask(DatasetTask):
         if batches and batch is not None:
             raise BezoarError(f"batches: agents cannot be taken in batches with batch {batch}")
         self._way = (AgentsInBatches if batches else AgentByAgent)(self, self.model)
+        self._stamped = StampedAgents(self, self.model)
         self._sampled: _InBatches | None = None
         self._told = ""
         if batch is not None:
             assert isinstance(self._way, AgentByAgent)
             drawn = Batches(self.partition.sizes, batch, order, self.members)
-            self._sampled = _InBatches(self, self._way, drawn)
+            self._sampled = _InBatches(self, self._way, drawn, self._stamped)
             self._told = f"batches of {batch} in {order} order, "
         self._starts = {
             seed: self._vector(start, seed) for seed in dict.fromkeys(r.seed for r in self.runs)
@@ -84,7 +87,7 @@ class SoftmaxTask(DatasetTask):
         if start is not None:
             digest = hashlib.sha256(torch.stack(list(self._starts.values())).numpy().tobytes())
             self._told = f"from {digest.hexdigest()}, {self._told}"
-        self._test: _TestSet | None = None
+        self._tests: dict[Attack | None, _TestSet] = {}
         self._lowest: dict[tuple[int, ...], float] = {}
 
     def _vector(self, start: Mapping[int, Tensor] | None, seed: int) -> Tensor:
@@ -126,19 +129,30 @@ class SoftmaxTask(DatasetTask):
     def gradients(self, state: State, update: int, out: Tensor) -> Tensor:
         if self._sampled is not None:
             return self._sampled.gradients(state, update, out)
-        return self._way.gradients(state.models, state.iteration + 1, out)
+        gradients = self._way.gradients(state.models, state.iteration + 1, out)
+        self._stamped.rewrite(state.models, state.iteration + 1, gradients)
+        return gradients
 
     def gradients_at(
         self, common: Tensor, models: Tensor, iteration: int = 1
     ) -> tuple[Tensor, Tensor]:
-        return self._way.gradients_at(common, models, iteration)
+        gradients, costs = self._way.gradients_at(common, models, iteration)
+        everywhere = common.unsqueeze(1).expand_as(models)
+        self._stamped.rewrite(everywhere, iteration, gradients, costs)
+        return gradients, costs
 
     def test(
-        self, models: Tensor, buffers: Tensors, which: Sequence[int], loss: bool = False
+        self,
+        models: Tensor,
+        buffers: Tensors,
+        which: Sequence[int],
+        loss: bool = False,
+        trigger: Attack | None = None,
     ) -> tuple[Tensor, Tensor]:
-        if self._test is None:
-            self._test = _TestSet(self.dataset, self.model, self.dtype, self.device)
-        tests = self._test
+        if trigger not in self._tests:
+            tested = self.tested(trigger)
+            self._tests[trigger] = _TestSet(tested, self.model, self.dtype, self.device)
+        tests = self._tests[trigger]
 
         def evaluate(first: int) -> tuple[Tensor, Tensor]:
             return tests.evaluate(models[list(which[first : first + TESTED])], loss)
@@ -237,13 +251,16 @@ class _TestSet:
 class _InBatches:
     """Gradients of softmax regression over batches; runs with one seed share theirs.
 
-    ``whole`` computes full gradients of the task and holds its samples.
+    ``whole`` computes full gradients of the task and holds its samples; ``stamped`` has those with
+    a patch.
     """
 
-    def __init__(self, task: DatasetTask, whole: AgentByAgent, batches: Batches) -> None:
+    def __init__(
+        self, task: DatasetTask, whole: AgentByAgent, batches: Batches, stamped: StampedAgents
+    ) -> None:
         self._whole, self._batches = whole, batches
         self._task, self._workers = task, task.workers
-        self._labels = AgentSamples(task)
+        self._labels, self._stamped = AgentSamples(task), stamped
         self._runs: dict[int, list[int]] = {}
         for number, run in enumerate(task.runs):
             self._runs.setdefault(run.seed, []).append(number)
@@ -259,29 +276,16 @@ class _InBatches:
                 places = self._batches.places(seed, agent, update)
                 held = self._whole.samples(agent)
                 samples = held.index_select(0, torch.from_numpy(places).to(held.device))
-                scores = _scores(models[runs, agent], samples)
+                scores = scores_of(models[runs, agent], samples)
                 labels = []
                 for run, own in zip(runs, scores, strict=True):
                     attack = task.runs[run].attack
                     judge = deciding[attack][run, agent] if attack in deciding else None
-                    judged = own if judge is None else _scores(judge, samples)
+                    judged = own if judge is None else scores_of(judge, samples)
                     here = self._labels.labels(run, agent, places, iteration)
                     labels.append(here.by(judged.T))
-                out[runs, agent] = _gradient(scores, torch.stack(labels), samples)
+                out[runs, agent] = gradients_of(scores, torch.stack(labels), samples)
+                self._stamped.rewrite_batch(models, runs, agent, iteration, places, out)
 
         self._workers.map(evaluate, range(task.agents))
         return out
-
-
-def _scores(models: Tensor, samples: Tensor) -> Tensor:
-    """``[..., classes, n]`` the scores that models ``[..., classes, width]`` give to samples."""
-    return (models.reshape(-1, models.shape[-1]) @ samples.T).view(*models.shape[:-1], -1)
-
-
-def _gradient(scores: Tensor, labels: Tensor, samples: Tensor) -> Tensor:
-    """``[runs, classes, width]`` from scores ``[runs, classes, n]`` and labels ``[runs, n]``."""
-    likely = scores.softmax(1)
-    chosen = labels.unsqueeze(1)
-    likely.scatter_add_(1, chosen, likely.new_full((), -1.0).expand(chosen.shape))
-    products = (likely.flatten(0, 1) @ samples).div_(len(samples))
-    return products.view(*scores.shape[:2], -1)

@@ -3,7 +3,7 @@
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from typing import Any, ClassVar, TypeVar
 
@@ -15,6 +15,7 @@ from bezoar._checks import non_negative
 from bezoar._errors import BezoarError
 from bezoar._options import choose
 from bezoar.aggregators import OutputLayer
+from bezoar.attacks import Attack, OwnData
 from bezoar.data import Dataset, Partition
 from bezoar.training._run import Run, State
 from bezoar.training._workers import Workers
@@ -116,7 +117,12 @@ class Task(ABC):
         """
 
     def test(
-        self, models: Tensor, buffers: Tensors, which: Sequence[int], loss: bool = False
+        self,
+        models: Tensor,
+        buffers: Tensors,
+        which: Sequence[int],
+        loss: bool = False,
+        trigger: Attack | None = None,
     ) -> tuple[Tensor, Tensor]:
         """Accuracy and mean cross-entropy on the test set of some of the models ``[n, …]``.
 
@@ -125,6 +131,8 @@ class Task(ABC):
             buffers: ``[n, …]`` for each name in :attr:`buffers`.
             which: the numbers of the models to test.
             loss: whether the second result is needed.
+            trigger: an attack whose patch test samples get. Then those of its target class are left
+                out, and the target is right for all others.
 
         Returns:
             One number a tested model and one again, float64.
@@ -214,8 +222,18 @@ class DatasetTask(Task):
             )
         for run in runs:
             run.attack.check(dataset.classes)
+            run.attack.check_samples(dataset.train)
         self.dataset, self.largest_part = dataset, int(partition.sizes.max())
         self.partition = partition if members is None else partition.only(self.members)
+        self._triggered: dict[Attack, Dataset] = {}
+
+    def tested(self, trigger: Attack | None) -> Dataset:
+        """The dataset whose test samples are tested on; see :meth:`Task.test`."""
+        if trigger is None:
+            return self.dataset
+        if trigger not in self._triggered:
+            self._triggered[trigger] = _with_trigger(self.dataset, trigger)
+        return self._triggered[trigger]
 
     def data_identity(self) -> str:
         """A checksum of the data and of who holds what."""
@@ -225,6 +243,16 @@ class DatasetTask(Task):
         for part in (self.partition.order, self.partition.offsets):
             digest.update(np.ascontiguousarray(part).data)
         return digest.hexdigest()
+
+
+def _with_trigger(dataset: Dataset, attack: Attack) -> Dataset:
+    """Test samples whose label an attack changes, with its patch and its labels."""
+    own = OwnData(dataset.test, dataset.test_labels, np.arange(len(dataset.test)), dataset.classes)
+    labels, _ = replace(attack, fraction=1.0).on_labels(own, np.random.default_rng(0))
+    changed = labels != dataset.test_labels
+    patch = attack.patch(dataset.sample_shape)
+    stamped = np.where(patch, np.uint8(255), dataset.test[changed])
+    return replace(dataset, test=stamped, test_labels=labels[changed])
 
 
 def start_of(start: Mapping[int, Start], seed: int) -> Start:
