@@ -71,7 +71,9 @@ def _table(results: Results, axis: str) -> Table:
         for place in results.places(panel):
             found = (results.at(panel, place, rule) for rule in results.rules)
             cells = (with_spread(ends.tolist(), 3) if len(ends) else "–" for ends in found)
-            rows.append((panel, place, f"{results.ratio(panel, place):.2g}", *cells))
+            rows.append(
+                (panel, place.replace("\n", ", "), f"{results.ratio(panel, place):.2g}", *cells)
+            )
     columns = ("", axis, "A/ξ", *map(label, results.rules))
     return Table.of("Test accuracy of the regular agents' own models", columns, rows)
 
