@@ -72,7 +72,7 @@ def test_a_small_study_becomes_a_page(tiny_mnist, tmp_path):
     assert len(page.tables[0].rows) == 4
     path = studies.write_studies(tmp_path / "pages.md", [page], tmp_path, "All are small.")
     text = path.read_text()
-    assert "## A small study" in text
+    assert "## A study" in text
     assert "(pages/small.png)" in text
     assert (tmp_path / "pages" / "small.png").stat().st_size > 1000
     with pytest.raises(BezoarError, match=r"markdown: expected a name that ends in .md"):

@@ -6,7 +6,7 @@ import torch
 from plain_loop import design, gradient
 from plain_variants import VariantLoop
 from setting import TWO_CASTLE
-from small_networks import cnn, gradients_of, run_of, task_of
+from small_networks import gradients_of, run_of, task_of
 
 from bezoar import BezoarError, aggregators, attacks, data, networks, training
 from bezoar.training import Checkpoint, Run, SoftmaxTask, State, Workers
@@ -151,11 +151,11 @@ def test_networks_attack_in_their_window_and_by_the_average(small_mnist, workers
         ),
     ]
     [poisoned] = runs[0].network.poisoned
-    task = task_of(small_mnist, runs, workers, cnn)
+    task = task_of(small_mnist, runs, workers)
     start = task.start()
     generator = torch.Generator().manual_seed(0)
     noise = torch.randn(start["models"].shape[1:], dtype=torch.float64, generator=generator)
-    start["models"] += 0.05 * noise
+    start["models"] += 0.3 * noise
     flips, own, later, average = gradients_of(task, State(0, start))[:, poisoned]
     assert not torch.equal(later, flips)
     assert torch.equal(gradients_of(task, State(1, start))[2, poisoned], flips)
