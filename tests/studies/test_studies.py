@@ -56,9 +56,7 @@ def test_a_small_study_becomes_a_page(tiny_mnist, tmp_path):
         for partition in ("iid", "by_class")
         for rule in rules
     ]
-    small = Study(
-        "small", "A small study", "What?", "partition", lambda: cases, lambda r: ["That."]
-    )
+    small = Study("small", "A study", "What?", "partition", lambda: cases, lambda r: ["That."])
     done = []
     results = studies.train_study(
         small, 2, 100, 4, workers=1, progress=lambda *told: done.append(told[:2])

@@ -112,4 +112,5 @@ def compose(names: tuple[str, ...], messages: Any) -> type[Attack]:
     if len(names) > 1:
         told = "+".join([*names, messages.name])
         raise BezoarError(f"attack {told}: expected one plus, found {len(names)}")
-    return mix(_options.choose("attack, before the plus", names[0], ATTACKS), messages)
+    labels: Any = _options.choose("attack, before the plus", names[0], ATTACKS)
+    return mix(labels, messages)

@@ -19,10 +19,10 @@ def study(
     out: Annotated[Path, typer.Option(help="Where results go.")] = Path("results/studies"),
     seeds: Annotated[int | None, typer.Option(min=1, help="How many seeds. Default: 3.")] = None,
     samples: Annotated[
-        int | None, typer.Option(min=1, help="Training images, drawn by the seed. Default: 2000.")
+        int | None, typer.Option(min=1, help="Training images, drawn by the seed. Default: 1000.")
     ] = None,
     iterations: Annotated[
-        int | None, typer.Option(min=1, help="How long to train. Default: 200.")
+        int | None, typer.Option(min=1, help="How long to train. Default: 400.")
     ] = None,
     markdown: Annotated[
         Path | None, typer.Option(help="Write a page of these studies here, too.")

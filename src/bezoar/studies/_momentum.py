@@ -25,8 +25,9 @@ def _findings(results: Results) -> Sequence[str]:
         without, *others = results.places(panel)
         told = []
         for rule in results.rules:
-            best = max(others, key=lambda beta, r=rule: results.mean(panel, beta, r))
-            change = results.mean(panel, best, rule) - results.mean(panel, without, rule)
+            ends = {beta: results.mean(panel, beta, rule) for beta in others}
+            best = max(ends, key=ends.__getitem__)
+            change = ends[best] - results.mean(panel, without, rule)
             told.append(f"{label(rule)} {change:+.3f} (β = {best})")
         sentences.append(
             f"{panel.capitalize()}, what the best momentum adds to none: {'; '.join(told)}."

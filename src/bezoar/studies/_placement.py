@@ -6,11 +6,11 @@ from itertools import product
 from bezoar import networks, theory
 from bezoar.studies._study import MEAN, Case, Results, Study, label
 
-RULES = (MEAN, "ios", "faba", "nearest", "clipped_gossip:threshold=adaptive")
+RULES = (MEAN, "ios", "nearest", "clipped_gossip:threshold=adaptive")
 
 #: Three of twenty agents are poisoned, wherever they sit.
 AGENTS, POISONED = 20, 3
-NETWORK = {"name": "erdos_renyi", "agents": AGENTS, "probability": 0.2}
+PROBABILITY = 0.2
 
 PANELS = {"iid": "i.i.d.", "dirichlet:alpha=0.1": "Dirichlet 0.1"}
 
@@ -19,7 +19,7 @@ PLACES = ("last", "degree", "betweenness", "worst", "cut")
 
 def _place(placement: str) -> str:
     """A placement, and the largest contamination rate that it gives."""
-    network = networks.create(**NETWORK)
+    network = networks.erdos_renyi(AGENTS, PROBABILITY)
     rates = theory.contamination(networks.place(network, POISONED, placement))
     return f"{placement}\n{rates.delta_max:.2f}"
 
@@ -54,10 +54,13 @@ def _findings(results: Results) -> Sequence[str]:
 PLACEMENT = Study(
     "placement",
     "Where poisoned agents sit",
-    f"{POISONED} of {AGENTS} agents of one Erdős–Rényi network (probability 0.2) flip their "
+    f"{POISONED} of {AGENTS} agents of one Erdős–Rényi network (probability {PROBABILITY}) flip their "
     "labels, so δ is the same throughout: what does it matter where they sit?",
     "placement, and its δ_max",
     _cases,
     _findings,
-    {"network": NETWORK, "poisoned": POISONED},
+    {
+        "network": f"erdos_renyi:agents={AGENTS},probability={PROBABILITY}",
+        "poisoned": POISONED,
+    },
 )

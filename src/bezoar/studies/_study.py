@@ -8,12 +8,12 @@ import numpy as np
 
 from bezoar._arrays import Floats
 from bezoar._numbers import count
-from bezoar.experiments import Progress, RunSpec, prepare, train_all
+from bezoar.experiments import Prepared, Progress, RunSpec, prepare, train_all
 from bezoar.networks import NetworkOverTime
 from bezoar.report import is_ahead, look
 
 #: What all studies train with, unless they say otherwise: softmax regression on a part of MNIST.
-SAMPLES, ITERATIONS, SEEDS = 2000, 200, 3
+SAMPLES, ITERATIONS, SEEDS = 1000, 400, 3
 
 #: What rules are compared by: the mean test accuracy of the regular agents' own models.
 METRIC = "accuracy_mean"
@@ -49,14 +49,14 @@ class Results:
 
     Attributes:
         cases: its cases.
-        finals: ``[seeds]`` the last accuracy of each case.
-        ratios: ``[seeds]`` of each case ``A/ξ``, the disturbance over the heterogeneity, on average
-            over the measurements.
+        finals: ``[cases, seeds]`` the last accuracy of each case.
+        ratios: ``[cases, seeds]`` of each case ``A/ξ``, the disturbance over the heterogeneity, on average
+            over the start and the end.
     """
 
     cases: Sequence[Case]
-    finals: Sequence[Floats]
-    ratios: Sequence[Floats]
+    finals: Floats
+    ratios: Floats
 
     def _unique(self, texts: Iterable[str]) -> list[str]:
         return list(dict.fromkeys(texts))
@@ -178,19 +178,25 @@ def train_study(
     common = {
         "samples": samples,
         "iterations": iterations,
-        "every": max(1, iterations // 2),
+        "every": iterations,
         "metrics": (METRIC, "heterogeneity", "disturbance"),
         **study.fields,
     }
-    runs = []
+    runs: dict[Any, Prepared] = {}  # cases that are the same run are trained once
+    trained = []
     for case in cases:
         for seed in range(seeds):
             fields = {**common, "aggregator": case.rule, **case.fields, "seed": seed}
             run = prepare(RunSpec.read(fields))
+            key = (run.spec, case.over_time)
             if case.over_time is not None:
                 run = replace(run, run=replace(run.run, network=case.over_time(seed)))
-            runs.append(run)
-    histories = train_all(runs, workers, progress)
-    finals = np.array([history[METRIC][-1] for history in histories])
-    ratios = np.array([np.mean(h["disturbance"] / h["heterogeneity"]) for h in histories])
-    return Results(cases, finals.reshape(-1, seeds), ratios.reshape(-1, seeds))
+            runs.setdefault(key, run)
+            trained.append(key)
+    histories = dict(zip(runs, train_all(list(runs.values()), workers, progress), strict=True))
+    ends = [
+        (h[METRIC][-1], np.mean(h["disturbance"] / h["heterogeneity"]))
+        for h in (histories[key] for key in trained)
+    ]
+    finals, ratios = np.array(ends).reshape(len(cases), seeds, 2).transpose(2, 0, 1)
+    return Results(cases, finals, ratios)

@@ -5,7 +5,7 @@ from itertools import product
 
 from bezoar.studies._study import MEAN, Case, Results, Study, label
 
-RULES = ("trimmed_mean", "faba", "ios", "nearest")
+RULES = ("trimmed_mean", "ios", "nearest")
 
 PANELS = {
     "label_flip": "Label flip",
@@ -61,8 +61,7 @@ WORST_LABELS = Study(
     "The strongest labels, and where the weighted mean stops winning",
     "Under labels that oppose the regular agents' gradient most in every step, where does the "
     "weighted mean stop winning, in terms of A/ξ? Two of ten agents of two castles are poisoned. "
-    "A/ξ is that of the runs of the weighted mean, on average over the start, the middle and the "
-    "end.",
+    "A/ξ is that of the runs of the weighted mean, on average over the start and the end.",
     "partition",
     _cases,
     _findings,

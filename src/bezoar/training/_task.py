@@ -248,7 +248,8 @@ class DatasetTask(Task):
 def _with_trigger(dataset: Dataset, attack: Attack) -> Dataset:
     """Test samples whose label an attack changes, with its patch and its labels."""
     own = OwnData(dataset.test, dataset.test_labels, np.arange(len(dataset.test)), dataset.classes)
-    labels, _ = replace(attack, fraction=1.0).on_labels(own, np.random.default_rng(0))
+    whole: dict[str, Any] = {"fraction": 1.0}
+    labels, _ = replace(attack, **whole).on_labels(own, np.random.default_rng(0))
     changed = labels != dataset.test_labels
     patch = attack.patch(dataset.sample_shape)
     stamped = np.where(patch, np.uint8(255), dataset.test[changed])
