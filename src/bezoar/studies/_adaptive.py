@@ -33,7 +33,7 @@ def _cases() -> list[Case]:
 
 def _findings(results: Results) -> Sequence[str]:
     place = PLACES["by_class"]
-    sentences = [f"Of the adaptive rules, {losses(results, RULES)}."]
+    sentences = [f"Adaptive rules: {losses(results, RULES)}."]
     for panel in results.panels:
         best = results.best(panel, place, RULES)
         behind = sum(results.is_ahead(panel, place, MEAN, rule) for rule in RULES)

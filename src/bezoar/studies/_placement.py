@@ -54,8 +54,8 @@ def _findings(results: Results) -> Sequence[str]:
 PLACEMENT = Study(
     "placement",
     "Where poisoned agents sit",
-    f"{POISONED} of {AGENTS} agents of one Erdős–Rényi network (probability {PROBABILITY}) flip their "
-    "labels, so δ is the same throughout: what does it matter where they sit?",
+    f"{POISONED} of {AGENTS} agents of one Erdős–Rényi network (probability {PROBABILITY}) flip "
+    "their labels, so δ is the same throughout: what does it matter where they sit?",
     "placement, and its δ_max",
     _cases,
     _findings,

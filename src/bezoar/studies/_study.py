@@ -8,9 +8,10 @@ import numpy as np
 
 from bezoar._arrays import Floats
 from bezoar._numbers import count
+from bezoar._parts import maker
 from bezoar.experiments import Prepared, Progress, RunSpec, prepare, train_all
 from bezoar.networks import NetworkOverTime
-from bezoar.report import is_ahead, look
+from bezoar.report import is_ahead
 
 #: What all studies train with, unless they say otherwise: softmax regression on a part of MNIST.
 SAMPLES, ITERATIONS, SEEDS = 1000, 400, 3
@@ -50,8 +51,8 @@ class Results:
     Attributes:
         cases: its cases.
         finals: ``[cases, seeds]`` the last accuracy of each case.
-        ratios: ``[cases, seeds]`` of each case ``A/ξ``, the disturbance over the heterogeneity, on average
-            over the start and the end.
+        ratios: ``[cases, seeds]`` of each case ``A/ξ``, the disturbance over the heterogeneity, on
+            average over the start and the end.
     """
 
     cases: Sequence[Case]
@@ -134,8 +135,7 @@ class Study:
 def label(rule: str) -> str:
     """What a rule is called in texts: its label, and its options if it has some."""
     name, _, options = rule.partition(":")
-    plain = " + ".join(look(part).label for part in name.split("+"))
-    return f"{plain} {options}".strip()
+    return f"{maker('aggregator', name).label} {options}".strip()
 
 
 def losses(results: Results, rules: Sequence[str], other: str = MEAN) -> str:
