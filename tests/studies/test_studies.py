@@ -34,12 +34,16 @@ def test_every_case_can_be_prepared(name, tiny_mnist):
 
 
 @pytest.mark.parametrize("name", STUDIES)
-def test_what_is_found_is_told(name):
+def test_what_is_found_is_told_and_drawn(name, tmp_path):
     study = STUDIES[name]
     results = made_up(study.cases())
     one, other = study.findings(results), study.findings(made_up(study.cases(), seed=1))
     assert all(sentence.endswith(".") for sentence in one)
     assert one != other
+    # Drawn where all seeds end alike, whose mean may be beyond them by rounding.
+    alike = Results(results.cases, np.repeat(results.finals[:, :1], 3, axis=1), results.ratios)
+    page = studies.write_study(tmp_path / name, study, alike, f"bezoar study {name}")
+    assert len(page.tables[0].rows) == sum(len(results.places(panel)) for panel in results.panels)
     for panel in results.panels:
         place = results.places(panel)[0]
         best = results.best(panel, place)

@@ -47,8 +47,8 @@ def mix(labels: Any, messages: Any) -> type[Attack]:
 
     def on_messages(self: Any, seen: SeenMessages) -> Tensor:
         honest = seen.own_messages()
-        lies: Tensor = messages.on_messages(self, seen)
-        return honest + self.share * (lies - honest)
+        sent: Tensor = honest + self.share * (messages.on_messages(self, seen) - honest)
+        return sent
 
     methods = {
         "__module__": messages.__module__,

@@ -22,7 +22,7 @@ def study(
         int | None, typer.Option(min=1, help="Training images, drawn by the seed. Default: 1000.")
     ] = None,
     iterations: Annotated[
-        int | None, typer.Option(min=1, help="How long to train. Default: 400.")
+        int | None, typer.Option(min=1, help="How long to train. Default: 300.")
     ] = None,
     markdown: Annotated[
         Path | None, typer.Option(help="Write a page of these studies here, too.")

@@ -122,8 +122,9 @@ def _curve(axes: Any, results: Results, panel: str, rule: str, drawn: Look, shif
         if len(ends):
             where.append(number + shift)
             means.append(ends.mean())
-            below.append(ends.mean() - ends.min())
-            above.append(ends.max() - ends.mean())
+            # The mean of equal numbers may be beyond them by rounding.
+            below.append(max(0.0, ends.mean() - ends.min()))
+            above.append(max(0.0, ends.max() - ends.mean()))
     axes.errorbar(
         where,
         means,

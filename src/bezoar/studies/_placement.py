@@ -19,7 +19,7 @@ PLACES = ("last", "degree", "betweenness", "worst", "cut")
 
 def _place(placement: str) -> str:
     """A placement, and the largest contamination rate that it gives."""
-    network = networks.erdos_renyi(AGENTS, PROBABILITY)
+    network = networks.create("erdos_renyi", agents=AGENTS, probability=PROBABILITY)
     rates = theory.contamination(networks.place(network, POISONED, placement))
     return f"{placement}\n{rates.delta_max:.2f}"
 

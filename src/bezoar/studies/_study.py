@@ -14,7 +14,7 @@ from bezoar.networks import NetworkOverTime
 from bezoar.report import is_ahead
 
 #: What all studies train with, unless they say otherwise: softmax regression on a part of MNIST.
-SAMPLES, ITERATIONS, SEEDS = 1000, 400, 3
+SAMPLES, ITERATIONS, SEEDS = 1000, 300, 3
 
 #: What rules are compared by: the mean test accuracy of the regular agents' own models.
 METRIC = "accuracy_mean"
@@ -135,7 +135,8 @@ class Study:
 def label(rule: str) -> str:
     """What a rule is called in texts: its label, and its options if it has some."""
     name, _, options = rule.partition(":")
-    return f"{maker('aggregator', name).label} {options}".strip()
+    made: Any = maker("aggregator", name)
+    return f"{made.label} {options}".strip()
 
 
 def losses(results: Results, rules: Sequence[str], other: str = MEAN) -> str:

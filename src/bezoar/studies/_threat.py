@@ -5,11 +5,11 @@ from itertools import product
 
 from bezoar.studies._study import MEAN, Case, Results, Study, label
 
-RULES = (MEAN, "trimmed_mean", "faba", "ios", "clipped_gossip:threshold=adaptive")
+RULES = (MEAN, "trimmed_mean", "ios", "clipped_gossip:threshold=adaptive")
 
 PANELS = {"iid": "i.i.d.", "by_class": "by class"}
 
-SHARES = (0.0, 0.1, 0.25, 0.5, 1.0)
+SHARES = (0.0, 0.1, 0.3, 1.0)
 
 
 def _cases() -> list[Case]:
