@@ -122,7 +122,8 @@ class Attack(Part):
         knows: what the poisoned agents are assumed to know.
         dynamic: whether labels are chosen anew in every iteration.
         lies: whether it changes messages.
-        triggers: whether it changes samples, too: those with a changed label get a :meth:`patch`.
+        triggers: whether an attack on labels changes samples, too: those with a changed label get
+            a :meth:`patch`.
     """
 
     from_iteration: AtLeastOne = field(default=1, kw_only=True)

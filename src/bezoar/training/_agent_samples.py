@@ -11,7 +11,7 @@ from torch import Tensor
 
 from bezoar._arrays import Bools, Ints
 from bezoar._seeds import Purpose, generator
-from bezoar.attacks import Attack, OwnData
+from bezoar.attacks import Attack, LabelAttack, OwnData
 from bezoar.data import Dataset
 from bezoar.training._task import DatasetTask
 
@@ -114,11 +114,14 @@ def poisoned_labels(task: DatasetTask) -> Iterator[tuple[int, int, Ints, Bools]]
 def stamped_samples(task: DatasetTask) -> Iterator[tuple[int, int, Bools]]:
     """Every run and poisoned agent whose samples get a patch, and ``[n]`` which of them do."""
     for number, run in enumerate(task.runs):
+        attack = run.attack
+        if not isinstance(attack, LabelAttack) or not attack.triggers:
+            continue
         for agent, member in enumerate(task.members):
-            if run.attack.triggers and run.network.poisoned_mask[member]:
+            if run.network.poisoned_mask[member]:
                 labels = task.dataset.train_labels[task.partition.samples(agent)]
                 rng = generator(run.seed, Purpose.ATTACK, member)
-                yield number, agent, run.attack.touched(labels, rng)  # type: ignore[attr-defined]
+                yield number, agent, attack.touched(labels, rng)
 
 
 def as_inputs(samples: NDArray[np.generic], dtype: torch.dtype, device: torch.device) -> Tensor:

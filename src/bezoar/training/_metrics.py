@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from bezoar._errors import BezoarError
-from bezoar.attacks import Attack
+from bezoar.attacks import LabelAttack
 from bezoar.training._run import State
 from bezoar.training._task import Task
 
@@ -155,10 +155,11 @@ class Measurement:
 
     def _patch_tests(self) -> Tensor:
         success = self._average.new_full((len(self.models),), torch.nan)
-        runs: dict[Attack, list[int]] = {}
+        runs: dict[LabelAttack, list[int]] = {}
         for number, run in enumerate(self.task.runs):
-            if run.attack.triggers:
-                runs.setdefault(run.attack, []).append(number)
+            attack = run.attack
+            if isinstance(attack, LabelAttack) and attack.triggers:
+                runs.setdefault(attack, []).append(number)
         pooled = self.task.average_buffers(self.state, self._average) if runs else {}
         for attack, which in runs.items():
             success[which], _ = self.task.test(self.common, pooled, which, trigger=attack)

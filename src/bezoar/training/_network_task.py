@@ -15,7 +15,7 @@ from bezoar._checks import whole
 from bezoar._errors import BezoarError
 from bezoar._options import choose
 from bezoar._seeds import Purpose, generator
-from bezoar.attacks import Attack
+from bezoar.attacks import LabelAttack
 from bezoar.data import Dataset, Partition
 from bezoar.models import ModelFactory, make, pool_buffers, set_weights
 from bezoar.training._agent_samples import AgentSamples, Labels
@@ -336,7 +336,7 @@ class NetworkTask(DatasetTask):
         buffers: Tensors,
         which: Sequence[int],
         loss: bool = False,
-        trigger: Attack | None = None,
+        trigger: LabelAttack | None = None,
     ) -> tuple[Tensor, Tensor]:
         dataset = self.tested(trigger)
 

@@ -11,7 +11,7 @@ from torch.nn.functional import cross_entropy
 
 from bezoar._errors import BezoarError
 from bezoar.aggregators import OutputLayer
-from bezoar.attacks import Attack
+from bezoar.attacks import LabelAttack
 from bezoar.data import Dataset, Partition
 from bezoar.models import SoftmaxRegression
 from bezoar.training._agent_by_agent import BLOCK, AgentByAgent
@@ -87,7 +87,7 @@ class SoftmaxTask(DatasetTask):
         if start is not None:
             digest = hashlib.sha256(torch.stack(list(self._starts.values())).numpy().tobytes())
             self._told = f"from {digest.hexdigest()}, {self._told}"
-        self._tests: dict[Attack | None, _TestSet] = {}
+        self._tests: dict[LabelAttack | None, _TestSet] = {}
         self._lowest: dict[tuple[int, ...], float] = {}
 
     def _vector(self, start: Mapping[int, Tensor] | None, seed: int) -> Tensor:
@@ -147,7 +147,7 @@ class SoftmaxTask(DatasetTask):
         buffers: Tensors,
         which: Sequence[int],
         loss: bool = False,
-        trigger: Attack | None = None,
+        trigger: LabelAttack | None = None,
     ) -> tuple[Tensor, Tensor]:
         if trigger not in self._tests:
             tested = self.tested(trigger)

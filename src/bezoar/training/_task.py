@@ -15,7 +15,7 @@ from bezoar._checks import non_negative
 from bezoar._errors import BezoarError
 from bezoar._options import choose
 from bezoar.aggregators import OutputLayer
-from bezoar.attacks import Attack, OwnData
+from bezoar.attacks import LabelAttack
 from bezoar.data import Dataset, Partition
 from bezoar.training._run import Run, State
 from bezoar.training._workers import Workers
@@ -122,7 +122,7 @@ class Task(ABC):
         buffers: Tensors,
         which: Sequence[int],
         loss: bool = False,
-        trigger: Attack | None = None,
+        trigger: LabelAttack | None = None,
     ) -> tuple[Tensor, Tensor]:
         """Accuracy and mean cross-entropy on the test set of some of the models ``[n, …]``.
 
@@ -225,9 +225,9 @@ class DatasetTask(Task):
             run.attack.check_samples(dataset.train)
         self.dataset, self.largest_part = dataset, int(partition.sizes.max())
         self.partition = partition if members is None else partition.only(self.members)
-        self._triggered: dict[Attack, Dataset] = {}
+        self._triggered: dict[LabelAttack, Dataset] = {}
 
-    def tested(self, trigger: Attack | None) -> Dataset:
+    def tested(self, trigger: LabelAttack | None) -> Dataset:
         """The dataset whose test samples are tested on; see :meth:`Task.test`."""
         if trigger is None:
             return self.dataset
@@ -245,15 +245,14 @@ class DatasetTask(Task):
         return digest.hexdigest()
 
 
-def _with_trigger(dataset: Dataset, attack: Attack) -> Dataset:
+def _with_trigger(dataset: Dataset, attack: LabelAttack) -> Dataset:
     """Test samples whose label an attack changes, with its patch and its labels."""
-    own = OwnData(dataset.test, dataset.test_labels, np.arange(len(dataset.test)), dataset.classes)
-    whole: dict[str, Any] = {"fraction": 1.0}
-    labels, _ = replace(attack, **whole).on_labels(own, np.random.default_rng(0))
-    changed = labels != dataset.test_labels
+    true = dataset.test_labels
+    changed = attack.eligible(true)
+    labels = attack.corrupt(true, dataset.classes, np.random.default_rng(0))[changed]
     patch = attack.patch(dataset.sample_shape)
     stamped = np.where(patch, np.uint8(255), dataset.test[changed])
-    return replace(dataset, test=stamped, test_labels=labels[changed])
+    return replace(dataset, test=stamped, test_labels=labels)
 
 
 def start_of(start: Mapping[int, Start], seed: int) -> Start:
