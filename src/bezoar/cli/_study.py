@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 from bezoar import studies
-from bezoar._numbers import count
 from bezoar._options import choose
 from bezoar.cli._screen import busy, console, print_page, print_path, training_progress
 from bezoar.studies import STUDIES
@@ -27,7 +26,6 @@ def study(given: Mapping[str, Any]) -> None:
     }
     options = {name: given[name] or default for name, default in defaults.items()}
     changed = [f" --{name} {options[name]}" for name in options if options[name] != defaults[name]]
-    pages = []
     for name in wanted:
         chosen, folder = STUDIES[name], given["out"] / name
         with training_progress(chosen.title) as progress:
@@ -39,13 +37,5 @@ def study(given: Mapping[str, Any]) -> None:
             page = studies.write_study(folder, chosen, found, command)
         console.rule(style="dim")
         print_page(page, folder)
-        pages.append(page)
     if markdown is not None:
-        about = (
-            f"Softmax regression on {options['samples']:,} images of MNIST, "
-            f"{count(options['iterations'], 'iteration')}, {count(options['seeds'], 'seed')}. "
-            "Tables have the test accuracy of the regular agents' own models, mean and standard "
-            "deviation over the seeds; pictures show means and ranges. A rule is ahead of another "
-            "where the seeds can carry it (Student's t, 95 %) and by more than 0.005."
-        )
-        print_path("Page", studies.write_studies(markdown, pages, given["out"], about))
+        print_path("Page", studies.write_studies(markdown, given["out"], STUDIES))

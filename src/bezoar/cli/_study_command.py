@@ -25,7 +25,7 @@ def study(
         int | None, typer.Option(min=1, help="How long to train. Default: 300.")
     ] = None,
     markdown: Annotated[
-        Path | None, typer.Option(help="Write a page of these studies here, too.")
+        Path | None, typer.Option(help="Write a page of all studies in that folder here.")
     ] = None,
     data_dir: DataDir = None,
     workers: Workers = None,

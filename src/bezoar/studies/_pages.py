@@ -1,6 +1,6 @@
 """Studies as pages: a picture, a table, what was found; and several of them in Markdown."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from math import ceil
 from pathlib import Path
@@ -10,7 +10,26 @@ from bezoar._errors import BezoarError
 from bezoar._files import write_whole
 from bezoar._numbers import with_spread
 from bezoar.report import Image, Look, Page, Table, axis_of, look, pictures, plot_grid, save_figure
-from bezoar.studies._study import METRIC, Results, Study, label
+from bezoar.studies._study import (
+    ITERATIONS,
+    LEAD,
+    METRIC,
+    SAMPLES,
+    SEEDS,
+    Results,
+    Study,
+    label,
+)
+
+#: What all studies have in common.
+ABOUT = (
+    f"Softmax regression on a part of MNIST: {SAMPLES:,} images, {ITERATIONS} iterations and "
+    f"{SEEDS} seeds, unless a command says otherwise. Tables have the test accuracy of the regular "
+    "agents' own models, its mean and standard deviation over the seeds; pictures show means and "
+    "ranges. A rule is ahead of another where the seeds can carry it (Student's t, 95 %) and by "
+    f"more than {LEAD}. A/ξ is the disturbance over the heterogeneity in the runs of the weighted "
+    "mean, on average over the start and the end."
+)
 
 #: Plots beside each other at the most, and how wide and high one is, in inches.
 ACROSS, WIDTH, HEIGHT = 3, 3.6, 2.8
@@ -42,18 +61,17 @@ def check_markdown(path: Path) -> None:
         raise BezoarError(f"markdown: expected a name that ends in .md, found {str(path)!r}")
 
 
-def write_studies(path: Path, pages: Sequence[Page], results: Path, about: str) -> Path:
-    """Write the pages of studies as one Markdown page, with pictures in a folder beside it.
+def write_studies(path: Path, results: Path, names: Iterable[str]) -> Path:
+    """Write studies as one Markdown page, with pictures in a folder beside it.
 
     Args:
         path: where to.
-        pages: the pages.
-        results: the folder that has a folder for each page.
-        about: what all of them have in common, in sentences.
+        results: the folder that has a folder for each study.
+        names: the studies, in their order; those that the folder does not have are left out.
     """
     check_markdown(path)
-    blocks = ["# Studies", about]
-    for page in pages:
+    blocks = ["# Studies", ABOUT]
+    for page in (Page.load(results / name) for name in names if (results / name).is_dir()):
         blocks += [f"## {page.title}", page.caption]
         for image in page.images:
             content = (results / page.name / image.file).read_bytes()

@@ -60,8 +60,7 @@ WORST_LABELS = Study(
     "worst_labels",
     "The strongest labels, and where the weighted mean stops winning",
     "Under labels that oppose the regular agents' gradient most in every step, where does the "
-    "weighted mean stop winning, in terms of A/ξ? Two of ten agents of two castles are poisoned. "
-    "A/ξ is that of the runs of the weighted mean, on average over the start and the end.",
+    "weighted mean stop winning, in terms of A/ξ? Two of ten agents of two castles are poisoned.",
     "partition",
     _cases,
     _findings,
