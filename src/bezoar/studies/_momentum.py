@@ -5,11 +5,11 @@ from itertools import product
 
 from bezoar.studies._study import MEAN, Case, Results, Study, label
 
-RULES = (MEAN, "trimmed_mean", "ios", "nearest", "clipped_gossip:threshold=adaptive")
+RULES = (MEAN, "trimmed_mean", "ios", "clipped_gossip:threshold=adaptive")
 
 PANELS = {4: "batches of 4", 32: "batches of 32", None: "all samples"}
 
-BETAS = (0.0, 0.5, 0.9, 0.99)
+BETAS = (0.0, 0.9, 0.99)
 
 
 def _cases() -> list[Case]:

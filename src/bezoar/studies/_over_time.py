@@ -11,12 +11,12 @@ from bezoar._seeds import Purpose, generator
 from bezoar.networks import Network, NetworkOverTime
 from bezoar.studies._study import MEAN, Case, Results, Study
 
-RULES = (MEAN, "ios", "faba", "nearest", "clipped_gossip:threshold=adaptive")
+RULES = (MEAN, "ios", "nearest", "clipped_gossip:threshold=adaptive")
 
 PANELS = {"line": "Line", "fan": "Fan"}
 
 #: After how many iterations agents change seats.
-PLACES = {"never": 0, "100": 100, "10": 10, "1": 1}
+PLACES = {"never": 0, "10": 10, "1": 1}
 
 
 def changing_seats(network: Network, every: int, seed: int) -> NetworkOverTime:

@@ -50,7 +50,7 @@ def write_study(folder: Path, study: Study, results: Results, command: str) -> P
         caption=f"{study.question} {found}",
         command=command,
         images=(Image(file=picture.name, alt=f"{alt} {found}"),),
-        data=table.save(folder / study.name),
+        data=(*table.save(folder / study.name), *_runs(results).save(folder / "runs")),
         tables=(table,),
     ).save(folder)
 
@@ -96,6 +96,16 @@ def _table(results: Results, axis: str) -> Table:
     return Table.of("Test accuracy of the regular agents' own models", columns, rows)
 
 
+def _runs(results: Results) -> Table:
+    """A row for each case and seed, for those who want to look at the numbers in another way."""
+    rows = [
+        (case.panel, case.place, case.rule, str(seed), repr(float(end)), repr(float(ratio)))
+        for case, *several in zip(results.cases, results.finals, results.ratios, strict=True)
+        for seed, (end, ratio) in enumerate(zip(*several, strict=True))
+    ]
+    return Table.of("Runs", ("panel", "place", "rule", "seed", METRIC, "A/ξ"), rows)
+
+
 def _looks(rules: Sequence[str]) -> dict[str, Look]:
     """How each rule is drawn: the options and what is done before it make the line another."""
     found = {}
@@ -118,12 +128,13 @@ def _picture(path: Path, study: Study, results: Results) -> list[Path]:
         for axes in grid.flat[len(panels) :]:
             axes.set_visible(False)
         for panel, axes in zip(panels, grid.flat, strict=False):
+            if axes is not grid.flat[0]:
+                axes.sharey(grid.flat[0])
             for number, (rule, drawn) in enumerate(looks.items()):
                 _curve(axes, results, panel, rule, drawn, 0.05 * (number - len(looks) / 2))
             axes.set_xticks(range(len(results.places(panel))), results.places(panel))
             axes.set_title(panel, fontweight="bold")
             axes.set_xlabel(study.axis)
-            axes.sharey(grid.flat[0])
         for row in grid:
             row[0].set_ylabel(axis_of(METRIC).replace(" (", "\n("))
         handles, labels = grid.flat[0].get_legend_handles_labels()

@@ -14,7 +14,7 @@ PROBABILITY = 0.2
 
 PANELS = {"iid": "i.i.d.", "dirichlet:alpha=0.1": "Dirichlet 0.1"}
 
-PLACES = ("last", "degree", "betweenness", "worst", "cut")
+PLACES = ("degree", "betweenness", "worst", "cut")
 
 
 def _place(placement: str) -> str:

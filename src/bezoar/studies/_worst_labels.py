@@ -5,7 +5,7 @@ from itertools import product
 
 from bezoar.studies._study import MEAN, Case, Results, Study, label
 
-RULES = ("trimmed_mean", "ios", "nearest")
+RULES = ("trimmed_mean", "ios")
 
 PANELS = {
     "label_flip": "Label flip",
@@ -15,7 +15,6 @@ PANELS = {
 
 PLACES = {
     "iid": "i.i.d.",
-    "dirichlet:alpha=1.0": "Dir. 1",
     "dirichlet:alpha=0.1": "Dir. 0.1",
     "by_class": "by class",
 }
