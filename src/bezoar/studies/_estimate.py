@@ -38,7 +38,8 @@ def _findings(results: Results) -> Sequence[str]:
         ends = {
             rule: [results.mean(panel, str(number), rule) for number in ESTIMATES] for rule in RULES
         }
-        best = [rule for rule in RULES if ends[rule][POISONED] == max(ends[rule])]
+        true_place = ESTIMATES.index(POISONED)
+        best = [rule for rule in RULES if ends[rule][true_place] == max(ends[rule])]
         sentences.append(
             f"{panel}, with the estimates {low}, {true} (the truth) and {high}: {told}; the "
             f"weighted mean {results.mean(panel, true, MEAN):.3f}. The true number is the best "
