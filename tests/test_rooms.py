@@ -29,13 +29,14 @@ ARROWS = {
         *("aggregators", "attacks", "data", "experiments", "networks", "report", "store"),
         *("theory", "training"),
     ),
+    "studies": ("experiments", "networks", "report", "theory"),
     "advice": (
         *("aggregators", "attacks", "data", "experiments", "networks", "paper", "report", "theory"),
         "training",
     ),
     "cli": (
         *("advice", "agents", "aggregators", "attacks", "data", "experiments", "networks", "paper"),
-        *("report", "store", "theory", "training"),
+        *("report", "store", "studies", "theory", "training"),
     ),
 }
 

@@ -52,7 +52,7 @@ KINDS = {
     "partition": Kind("data", "PARTITIONS", "Partitioner"),
     "model": Kind("models", "MODELS", "Model", "network_model"),
     "start": Kind("models", "STARTS", "Start"),
-    "attack": Kind("attacks", "ATTACKS", "Attack"),
+    "attack": Kind("attacks", "ATTACKS", "Attack", compose="compose"),
     "aggregator": Kind("aggregators", "AGGREGATORS", "Aggregator", compose="compose"),
     "optimizer": Kind("training", "OPTIMIZERS", "Optimizer"),
     "schedule": Kind("training", "SCHEDULES", "Schedule"),

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bezoar import BezoarError, attacks, networks
+from bezoar.experiments import RunSpec
 
 
 def poison(attack, labels, classes, seed=0):
@@ -107,3 +108,93 @@ def test_an_attack_is_given_what_it_says_that_it_knows():
 def test_wrong_options_of_message_attacks_are_refused(options, told):
     with pytest.raises(BezoarError, match=told):
         attacks.create("sign_flip", **options)
+
+
+@pytest.mark.parametrize("name", attacks.ATTACKS)
+def test_every_attack_has_a_window(name):
+    attack = attacks.create(name, from_iteration=3, until=5)
+    assert [k for k in range(1, 9) if attack.active(k)] == [3, 4, 5]
+    assert not attack.always
+    assert attacks.create(name).always
+    with pytest.raises(BezoarError, match="until: expected at least 3, as from_iteration is"):
+        attacks.create(name, from_iteration=3, until=2)
+
+
+@pytest.mark.parametrize("name", attacks.ATTACKS)
+def test_every_label_attack_has_a_fraction(name):
+    kind = attacks.ATTACKS[name]
+    assert kind.lies != issubclass(kind, attacks.LabelAttack)
+    if not kind.lies:
+        assert (
+            not attacks.create(name, fraction=0.0).touched(LABELS, np.random.default_rng(0)).any()
+        )
+
+
+def test_two_spellings_of_a_window_are_one_spec():
+    plain = RunSpec.read({"attack": "label_flip"})
+    table = {"name": "label_flip", "from_iteration": 1, "fraction": 1.0}
+    assert plain == RunSpec.read({"attack": table}) == RunSpec.read({"attack": attacks.LabelFlip()})
+    assert plain.document()["attack"]["until"] is None
+    assert plain != RunSpec.read({"attack": "label_flip:until=5"})
+    mixed = RunSpec.read({"attack": "label_flip+sign_flip:until=5"})
+    assert mixed == RunSpec.read({"attack": attacks.create("label_flip+sign_flip", until=5)})
+    assert mixed == RunSpec.recall(mixed.document())
+
+
+def test_a_mix_has_the_labels_of_one_and_the_messages_of_the_other():
+    mixed = attacks.create("targeted+ipm", source=2, target=5, scale=0.5, share=0.25)
+    assert np.array_equal(poison(mixed, LABELS, 10), np.where(LABELS == 2, 5, LABELS))
+    known = seen("everything")
+    lie = attacks.create("ipm", scale=0.5).on_messages(known)
+    expected = 0.75 * known.own_messages() + 0.25 * lie
+    torch.testing.assert_close(mixed.on_messages(known), expected)
+    assert mixed.lies
+    assert mixed.knowledge == "everything"
+    assert attacks.create("label_flip+gaussian").knowledge == "own"
+    assert attacks.create("dynamic_label_flip+zero", judge="average").knowledge == "everything"
+    assert attacks.create("worst_labels+sign_flip", knows="own").knowledge == "neighbours"
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("sign_flip+label_flip", "expected an attack on labels before the plus, found sign_flip"),
+        ("label_flip+targeted", "expected an attack on messages after the plus, found targeted"),
+        ("label_flop+zero", "attack, before the plus: 'label_flop' is not known"),
+        ("label_flip+zeros", "attack: 'zeros' is not known; allowed: zero"),
+    ],
+)
+def test_mixes_that_cannot_be(name, told):
+    with pytest.raises(BezoarError, match=told):
+        attacks.create(name)
+    with pytest.raises(BezoarError, match=told):
+        RunSpec.read({"attack": name})
+
+
+def test_three_attacks_are_no_mix():
+    with pytest.raises(BezoarError, match="expected one plus, found 2"):
+        RunSpec.read({"attack": "label_flip+next_class+zero"})
+
+
+def test_a_patch_is_a_corner_of_every_channel():
+    attack = attacks.create("backdoor", size=2)
+    found = attack.patch((3, 5, 4))
+    expected = np.zeros((3, 5, 4), dtype=bool)
+    expected[:, 3:, 2:] = True
+    assert np.array_equal(found, expected)
+    assert np.array_equal(attack.patch((16,)).reshape(4, 4), np.outer([0, 0, 1, 1], [0, 0, 1, 1]))
+
+
+@pytest.mark.parametrize(
+    ("samples", "told"),
+    [
+        (np.zeros((2, 6), np.uint8), "needs images .* of uint8 of shape .6."),
+        (np.zeros((2, 9)), "needs images .* of float64 of shape .9."),
+        (np.zeros((2, 1, 2, 8), np.uint8), "size 3 is more than images of 2 × 8 pixels have"),
+    ],
+)
+def test_samples_that_take_no_patch(samples, told):
+    with pytest.raises(BezoarError, match=told):
+        attacks.create("backdoor").check_samples(samples)
+    with pytest.raises(BezoarError, match="target 7 is not a class"):
+        attacks.create("backdoor", target=7).check(5)

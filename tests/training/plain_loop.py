@@ -56,7 +56,7 @@ class Loop:
         for w in range(partition.agents):
             labels = dataset.train_labels[partition.samples(w)]
             touched = np.zeros(len(labels), dtype=bool)
-            if w in self.run.network.poisoned and not self.run.attack.lies:
+            if w in self.run.network.poisoned and hasattr(self.run.attack, "touched"):
                 rng = generator(self.run.seed, Purpose.ATTACK, w)
                 touched = self.run.attack.touched(labels, rng)
                 corrupted = self.run.attack.corrupt(labels, self.classes, rng)
@@ -73,6 +73,10 @@ class Loop:
         low, high = scores.min(1, keepdims=True), scores.max(1, keepdims=True)
         least = (scores <= low + 1e-5 * (high - low)).argmax(1)
         return np.where(self.touched[w], least, self.y[w])
+
+    def samples(self, w):
+        """What agent ``w`` trains on now."""
+        return self.x[w]
 
     def vector(self, model):
         return np.concatenate([model[:, :-1].ravel(), model[:, -1]])
@@ -110,7 +114,8 @@ class Loop:
             return np.mean(logits(model, x).argmax(1) == y)
 
         own = [accuracy(self.models[w]) for w in regular]
-        at_average = [gradient(average, self.x[w], self.labels(w)) for w in range(len(self.x))]
+        everyone = range(len(self.x))
+        at_average = [gradient(average, self.samples(w), self.labels(w)) for w in everyone]
         whole = sum(at_average[w] for w in regular) / len(regular)
         apart = [np.linalg.norm(g - whole) for g in at_average]
         share = np.nan
@@ -121,6 +126,7 @@ class Loop:
             "accuracy_mean": np.mean(own),
             "accuracy_worst": min(own),
             "accuracy_all": accuracy(sum(self.models) / len(self.models)),
+            "backdoor_success": np.nan,
             "test_loss": cross_entropy(average, x, y),
             "training_loss": np.mean(
                 [cross_entropy(average, self.x[w], self.y[w]) for w in regular]

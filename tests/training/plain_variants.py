@@ -1,4 +1,4 @@
-"""The plain loop with momentum, memory, false messages and networks that change.
+"""The plain loop with momentum, memory, attacks of all kinds and networks that change.
 
 Everything is written out here agent by agent, from the definitions: of the package it uses what
 the plain loop uses, and the options of a run.
@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from aggregator_reference import RULES, closed_neighbourhoods, estimates, mixing_matrix
-from plain_loop import Loop, gradient
+from plain_loop import Loop, design, gradient, logits
+
+from bezoar._seeds import Purpose, generator
 
 
 @dataclass
@@ -19,13 +21,20 @@ class VariantLoop(Loop):
         turns: the networks that are used in turn, or a function of the iteration; without any, it
             is the run's network throughout.
         momentum: ``[classes, features + 1]`` for each agent.
+        iteration: which iteration comes next, counted from 1.
+        true: ``[n]`` the true labels of each agent.
     """
 
     turns: object = None
     momentum: list = field(default_factory=list)
+    iteration: int = 1
+    true: list = field(default_factory=list)
 
     def __post_init__(self):
         super().__post_init__()
+        dataset, partition = self.problem.dataset, self.problem.partition
+        everyone = range(partition.agents)
+        self.true = [dataset.train_labels[partition.samples(w)] for w in everyone]
         self.momentum = [np.zeros_like(model) for model in self.models]
 
     def network(self, iteration):
@@ -58,11 +67,58 @@ class VariantLoop(Loop):
                 np.nan if given is None else [given.get(v, 0) for v in range(len(before))]
             )
         self.models = models
+        self.iteration = iteration + 1
+
+    def attacks(self):
+        """Whether poisoned agents attack in the iteration that comes next."""
+        attack = self.run.attack
+        return attack.from_iteration <= self.iteration <= (attack.until or self.iteration)
+
+    def labels(self, w):
+        """The labels that agent ``w`` trains with in the iteration that comes next."""
+        if not self.attacks():
+            return self.true[w]
+        if not self.run.attack.dynamic:
+            return self.y[w]
+        scores = logits(self.judge(w), self.x[w])
+        low, high = scores.min(1, keepdims=True), scores.max(1, keepdims=True)
+        least = (scores <= low + 1e-5 * (high - low)).argmax(1)
+        return np.where(self.touched[w], least, self.y[w])
+
+    def samples(self, w):
+        """What agent ``w`` trains on in the iteration that comes next."""
+        attack, dataset = self.run.attack, self.problem.dataset
+        if w not in self.run.network.poisoned or not attack.triggers or not self.attacks():
+            return self.x[w]
+        touched = attack.touched(self.true[w], generator(self.run.seed, Purpose.ATTACK, w))
+        images = dataset.train[self.problem.partition.samples(w)]
+        return design(stamped(images, attack.size, touched))
+
+    def metrics(self):
+        found, attack = super().metrics(), self.run.attack
+        if attack.triggers:
+            regular, dataset = self.run.network.regular, self.problem.dataset
+            average = sum(self.models[w] for w in regular) / len(regular)
+            others = dataset.test[dataset.test_labels != attack.target]
+            scores = logits(average, design(stamped(others, attack.size)))
+            found["backdoor_success"] = np.mean(scores.argmax(1) == attack.target)
+        return found
+
+    def judge(self, w):
+        """What gives the scores of which agent ``w`` takes the lowest for a label."""
+        attack, regular = self.run.attack, self.run.network.regular
+        average = sum(self.models[v] for v in regular) / len(regular)
+        if attack.name.startswith("worst_labels") and attack.knows == "own":
+            return -gradient(self.models[w], self.x[w], self.true[w])
+        if attack.name.startswith("worst_labels"):
+            gradients = [gradient(average, self.x[v], self.true[v]) for v in regular]
+            return -sum(gradients) / len(regular)
+        return average if attack.judge == "average" else self.models[w]
 
     def local_update(self, w, iteration):
         """What agent ``w`` holds after its local update."""
         model, optimizer = self.models[w], self.run.optimizer
-        found = gradient(model, self.x[w], self.labels(w)) + self.run.weight_decay * model
+        found = gradient(model, self.samples(w), self.labels(w)) + self.run.weight_decay * model
         if optimizer.name == "plain":
             direction = found
         else:
@@ -75,10 +131,12 @@ class VariantLoop(Loop):
         """The message that goes from one agent to another; to itself it tells the truth."""
         attack = self.run.attack
         poisoned = sender in self.run.network.poisoned
-        if not poisoned or sender == receiver or attack.name != "sign_flip":
+        lies = attack.name.endswith("sign_flip") and self.attacks()
+        if not poisoned or sender == receiver or not lies:
             return honest[sender]
         update = honest[sender if attack.broadcast else receiver] - before[sender]
-        return before[sender] - attack.scale * update
+        lie, share = before[sender] - attack.scale * update, getattr(attack, "share", 1)
+        return (1 - share) * honest[sender] + share * lie
 
     def aggregate(self, w, inputs, mixing, q, previous, option):
         """The next model of agent ``w`` and, for rules by weights, the weight of each input."""
@@ -102,6 +160,15 @@ class VariantLoop(Loop):
         """The weight that regular agents gave to poisoned ones; NaN where there are no weights."""
         poisoned = list(self.run.network.poisoned)
         return np.mean([self.weights[w, poisoned].sum() for w in self.run.network.regular])
+
+
+def stamped(images, size, which=slice(None)):
+    """Images of 28 × 28 pixels, some with a white square in their lower right corner."""
+    pixels = np.array(images).reshape(len(images), 28, 28)
+    corner = pixels[which]
+    corner[:, 28 - size :, 28 - size :] = 255
+    pixels[which] = corner
+    return pixels
 
 
 def clip_around(start, inputs, threshold, steps):

@@ -150,11 +150,12 @@ def _prepared(setting: Setting) -> tuple[Prepared, data.Partition]:
 def _refuse(run: Prepared) -> None:
     """Refuse what an agent cannot do alone."""
     attack = run.run.attack
-    alone = attack.knows == "neighbours" and getattr(attack, "broadcast", False)
-    if attack.lies and attack.knows != "own" and not alone:
+    knows = attack.knowledge
+    alone = knows == "neighbours" and getattr(attack, "broadcast", False)
+    if knows != "own" and not alone:
         raise BezoarError(
-            f"attack {attack.name}: it knows {attack.knows!r}, but an agent sends before it hears "
-            "others; allowed: attacks whose messages follow from what the agent itself holds"
+            f"attack {attack.name}: it knows {knows!r}, but an agent sends before it hears others; "
+            "allowed: attacks that follow from what the agent itself holds"
         )
     if run.needs is not None:
         raise BezoarError(

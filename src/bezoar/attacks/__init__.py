@@ -7,9 +7,11 @@ messages. :mod:`bezoar.training` decides when it is asked.
 from typing import Any
 
 from bezoar import _options
+from bezoar._errors import BezoarError
 from bezoar.attacks._against_consensus import Dissensus, Spectral
 from bezoar.attacks._alie import ALIE
-from bezoar.attacks._attack import Attack, Knowledge, OwnData, SeenMessages
+from bezoar.attacks._attack import Attack, Judge, Knowledge, OwnData, SeenMessages
+from bezoar.attacks._backdoor import Backdoor
 from bezoar.attacks._blunt import Gaussian, Mimic, NonFinite, Zero
 from bezoar.attacks._ipm import IPM
 from bezoar.attacks._labels import (
@@ -20,8 +22,10 @@ from bezoar.attacks._labels import (
     Permuted,
     RandomLabels,
     Targeted,
+    WorstLabels,
 )
 from bezoar.attacks._min_max import MinMax, MinSum
+from bezoar.attacks._mix import mix
 from bezoar.attacks._regular_inputs import AttackOnInputs, RegularInputs
 from bezoar.attacks._sign_flip import SignFlip
 
@@ -31,10 +35,12 @@ ATTACKS: dict[str, type[Attack]] = {
     for kind in (
         LabelFlip,
         DynamicLabelFlip,
+        WorstLabels,
         RandomLabels,
         Targeted,
         Permuted,
         NextClass,
+        Backdoor,
         SignFlip,
         Dissensus,
         Spectral,
@@ -55,9 +61,11 @@ __all__ = [
     "IPM",
     "Attack",
     "AttackOnInputs",
+    "Backdoor",
     "Dissensus",
     "DynamicLabelFlip",
     "Gaussian",
+    "Judge",
     "Knowledge",
     "LabelAttack",
     "LabelFlip",
@@ -74,11 +82,35 @@ __all__ = [
     "SignFlip",
     "Spectral",
     "Targeted",
+    "WorstLabels",
     "Zero",
+    "compose",
     "create",
+    "mix",
 ]
 
 
 def create(name: str, **options: Any) -> Attack:
-    """The attack called ``name``, made with the given options."""
-    return _options.create("attack", name, ATTACKS, options)
+    """The attack called ``name``, made with the given options.
+
+    ``label_flip+dissensus`` has the labels of one and the messages of another; see :func:`mix`.
+    """
+    first, plus, second = name.partition("+") if isinstance(name, str) else (name, "", "")
+    if not plus:
+        return _options.create("attack", name, ATTACKS, options)
+    made = compose((first,), _options.choose("attack", second, ATTACKS))
+    return _options.create("attack", name, {name: made}, options)
+
+
+def compose(names: tuple[str, ...], messages: Any) -> type[Attack]:
+    """The mix of an attack on labels, by its name, and the class of one on messages.
+
+    Args:
+        names: what stands before the last plus of the mix's name: one attack on labels.
+        messages: the class of the attack on messages.
+    """
+    if len(names) > 1:
+        told = "+".join([*names, messages.name])
+        raise BezoarError(f"attack {told}: expected one plus, found {len(names)}")
+    labels: Any = _options.choose("attack, before the plus", names[0], ATTACKS)
+    return mix(labels, messages)

@@ -1,7 +1,7 @@
 """What an attack is: what it knows, and what it returns."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar, Literal, get_args
 
@@ -11,12 +11,18 @@ from torch import Tensor
 
 from bezoar._arrays import Bools, Ints
 from bezoar._errors import BezoarError
-from bezoar._options import Part
+from bezoar._options import AtLeastOne, Part
 from bezoar.networks import Network
 
-#: How much the poisoned agents are assumed to know when they send messages: their own models, the
-#: messages of their neighbours too, or the messages of all agents.
+#: How much the poisoned agents are assumed to know: their own data, models and messages, the
+#: messages of their neighbours too, or everything that any agent holds or sends.
 Knowledge = Literal["own", "neighbours", "everything"]
+
+#: What decides about labels that are chosen anew in every iteration. A model gives each class of a
+#: sample a score; a gradient gives it what a step along it would add to that score. Models are the
+#: agent's own, or the regular agents' average ``x̄``. Gradients are the agent's own with its true
+#: labels, at its own model, or the regular agents' ``∇f(x̄)``.
+Judge = Literal["own_model", "average_model", "own_gradient", "regular_gradient"]
 
 
 @dataclass(frozen=True)
@@ -107,18 +113,59 @@ class Attack(Part):
     An attack is a frozen dataclass whose fields are its options. It overrides :meth:`on_labels`; or
     :meth:`on_scores`, and sets ``dynamic``; or :meth:`on_messages`, and sets ``lies``.
 
+    Args:
+        from_iteration: the first iteration in which poisoned agents attack, counted from 1. Before
+            it they have the true labels and send the protocol's messages.
+        until: the last iteration in which they attack; by default the last of the training.
+
     Attributes:
-        knows: what the poisoned agents are assumed to know when they send.
-        dynamic: whether labels follow the poisoned agent's current model.
+        knows: what the poisoned agents are assumed to know.
+        dynamic: whether labels are chosen anew in every iteration.
         lies: whether it changes messages.
+        triggers: whether an attack on labels changes samples, too: those with a changed label get
+            a :meth:`patch`.
     """
+
+    from_iteration: AtLeastOne = field(default=1, kw_only=True)
+    until: AtLeastOne | None = field(default=None, kw_only=True)
 
     knows: ClassVar[Knowledge] = "own"
     dynamic: ClassVar[bool] = False
     lies: ClassVar[bool] = False
+    triggers: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.until is not None and self.until < self.from_iteration:
+            raise BezoarError(
+                f"until: expected at least {self.from_iteration}, as from_iteration is, found "
+                f"{self.until}"
+            )
+
+    @property
+    def knowledge(self) -> Knowledge:
+        """What the poisoned agents are assumed to know with these options."""
+        return self.knows
+
+    @property
+    def judge_of_labels(self) -> Judge:
+        """Whose scores :meth:`on_scores` is given."""
+        return "own_model"
+
+    @property
+    def always(self) -> bool:
+        """Whether poisoned agents attack in every iteration."""
+        return self.from_iteration == 1 and self.until is None
+
+    def active(self, iteration: int) -> bool:
+        """Whether poisoned agents attack in an iteration, counted from 1."""
+        return self.from_iteration <= iteration and (self.until is None or iteration <= self.until)
 
     def check(self, classes: int) -> None:
         """Refuse a number of classes that the attack cannot work with."""
+
+    def check_samples(self, samples: NDArray[np.generic]) -> None:
+        """Refuse samples ``[n, …]`` that the attack cannot work with."""
 
     def on_labels(self, own: OwnData, rng: np.random.Generator) -> tuple[Ints, Bools]:
         """The labels of one poisoned agent.
@@ -133,9 +180,13 @@ class Attack(Part):
         """
         return own.labels, np.zeros(len(own.labels), dtype=np.bool_)
 
+    def patch(self, shape: tuple[int, ...]) -> Bools:
+        """``[…]`` which pixels of a sample of some shape are made as bright as can be."""
+        raise BezoarError(f"attack {self.name}: it leaves samples alone")
+
     def on_scores(self, scores: Tensor) -> Tensor:
-        """``[..., 1, n]`` labels from the scores ``[..., classes, n]`` of the agent's own model."""
-        raise BezoarError(f"attack {self.name}: its labels do not follow the model")
+        """``[..., 1, n]`` labels from the scores ``[..., classes, n]`` that the judge gives."""
+        raise BezoarError(f"attack {self.name}: its labels are not chosen anew")
 
     def on_messages(self, seen: SeenMessages) -> Tensor:
         """``[runs, sends, D]`` what is sent instead of the protocol's messages.

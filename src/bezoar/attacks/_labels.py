@@ -1,8 +1,8 @@
 """Attacks on labels: the protocol is followed, the labels are wrong."""
 
 from abc import abstractmethod
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -11,7 +11,7 @@ from torch import Tensor
 from bezoar._arrays import Bools, Ints
 from bezoar._errors import BezoarError
 from bezoar._options import Count, Share
-from bezoar.attacks._attack import Attack, OwnData
+from bezoar.attacks._attack import Attack, Judge, Knowledge, OwnData
 
 
 @dataclass(frozen=True)
@@ -56,25 +56,79 @@ class LabelFlip(LabelAttack):
 
 
 @dataclass(frozen=True)
-class DynamicLabelFlip(LabelAttack):
-    """In every iteration the label is the least likely class under the agent's current model.
+class _ByScores(LabelAttack):
+    """Labels that are chosen anew in every iteration, by scores.
 
-    Early in training classes are equally unlikely but for rounding. So scores that are as low as
-    the least, up to the share ``tie`` of the scores' range, count as equal, and the lowest class
-    of them is taken.
+    Scores that are as low, or as high, as the extreme one up to the share ``tie`` of the scores'
+    range count as equal, and the lowest class of them is taken: early in training classes are
+    equally likely but for rounding.
     """
 
     tie: ClassVar[float] = 1e-5
-    name: ClassVar[str] = "dynamic_label_flip"
     dynamic: ClassVar[bool] = True
 
     def corrupt(self, labels: Ints, classes: int, rng: np.random.Generator) -> Ints:
-        return labels  # what they become is decided in training, from the current model
+        return labels  # what they become is decided in training
+
+    def _lowest(self, scores: Tensor) -> Tensor:
+        """``[..., 1, n]`` the class of the lowest of the scores ``[..., classes, n]``."""
+        low, high = scores.aminmax(dim=-2, keepdim=True)
+        as_low = scores <= low + self.tie * (high - low)
+        return as_low.to(torch.uint8).argmax(-2, keepdim=True)
+
+
+@dataclass(frozen=True)
+class DynamicLabelFlip(_ByScores):
+    """In every iteration the label is the least likely class under a current model.
+
+    Args:
+        judge: whose model that is: the poisoned agent's ``"own"``, or the ``"average"`` of the
+            regular agents, which poisoned agents that collude may know.
+    """
+
+    judge: Literal["own", "average"] = "own"
+
+    name: ClassVar[str] = "dynamic_label_flip"
+
+    @property
+    def knowledge(self) -> Knowledge:
+        return "own" if self.judge == "own" else "everything"
+
+    @property
+    def judge_of_labels(self) -> Judge:
+        return "own_model" if self.judge == "own" else "average_model"
 
     def on_scores(self, scores: Tensor) -> Tensor:
-        low, high = scores.aminmax(dim=-2, keepdim=True)
-        unlikely = scores <= low + self.tie * (high - low)
-        return unlikely.to(torch.uint8).argmax(-2, keepdim=True)
+        return self._lowest(scores)
+
+
+@dataclass(frozen=True)
+class WorstLabels(_ByScores):
+    """In every iteration the labels whose gradient opposes the regular agents' gradient most.
+
+    A sample ``a`` gets the class ``argmin_c ⟨∇ℓ(x; a, c), g⟩``. Only the part of the gradient that
+    comes from the label depends on it; of softmax regression, with ``G`` the matrix form of ``g``,
+    it is ``−[G a]_c``, so the class is ``argmax_c [G a]_c``. No labels give a smaller inner product
+    in this iteration: it is the strongest label attack for a single step. It is for softmax
+    regression.
+
+    Args:
+        knows: ``"everything"``: ``g = ∇f(x̄)``, with ``f`` the regular agents' cost and ``x̄`` their
+            average model; ``"own"``: the gradient over all the poisoned agent's own samples with
+            their true labels, at its own model.
+    """
+
+    # Here it is an option.
+    knows: Literal["everything", "own"] = field(default="everything", kw_only=True)  # type: ignore[misc]
+
+    name: ClassVar[str] = "worst_labels"
+
+    @property
+    def judge_of_labels(self) -> Judge:
+        return "own_gradient" if self.knows == "own" else "regular_gradient"
+
+    def on_scores(self, scores: Tensor) -> Tensor:
+        return self._lowest(-scores)
 
 
 @dataclass(frozen=True)
@@ -112,10 +166,10 @@ class Targeted(LabelAttack):
             raise BezoarError(f"target: must differ from source, found {self.target} for both")
 
     def check(self, classes: int) -> None:
-        for field, found in (("source", self.source), ("target", self.target)):
+        for option, found in (("source", self.source), ("target", self.target)):
             if found >= classes:
                 allowed = f"allowed: 0 … {classes - 1}"
-                raise BezoarError(f"attack targeted: {field} {found} is not a class; {allowed}")
+                raise BezoarError(f"attack targeted: {option} {found} is not a class; {allowed}")
 
     def eligible(self, labels: Ints) -> Bools:
         return np.equal(labels, self.source)

@@ -31,10 +31,14 @@ def list_(kind: str | None, name: str | None, json: bool) -> None:
         return
     for name, table in kinds.items():
         rows = []
+        more = ("poisons", "knows") if name == "attacks" else ()
         for entry in _entries(table):
             options = ", ".join(f"{option}={value}" for option, value in entry["options"].items())
-            rows.append((entry["name"], options, entry["summary"]))
-        print_table(Table.of(name, ("name", "options", "what it is"), rows))
+            told = (entry.get(column, "") for column in more)
+            rows.append((entry["name"], options, *told, entry["summary"]))
+        print_table(Table.of(name, ("name", "options", *more, "what it is"), rows))
+        for knows, meaning in KNOWN.items() if more else ():
+            console.print(f"knows {knows}: {meaning}", markup=False)
 
 
 def list_threats(kind: str | None, name: str | None, json: bool) -> None:
@@ -91,7 +95,11 @@ def _entries(table: Mapping[str, Any]) -> list[dict[str, Any]]:
         if not isinstance(entry, str):
             options = dict.fromkeys(options_model(entry).model_fields) | default_options(entry)
             summary = summary_of(entry)
-        entries.append({"name": name, "options": options, "summary": summary})
+        told = {"name": name, "options": options, "summary": summary}
+        made = None if isinstance(entry, str) else _made(entry)
+        if isinstance(made, Attack):
+            told |= {"poisons": _poisons(made), "knows": made.knowledge}
+        entries.append(told)
     return entries
 
 
@@ -105,28 +113,38 @@ def _page(kind: str, name: str, table: Mapping[str, Any]) -> dict[str, Any]:
     paragraphs, options = _documentation(entry)
     page["text"] = paragraphs
     page["meaning"] = {option: options.get(option, "") for option in page["options"]}
+    page["required"] = _required(entry)
     made = _made(entry)
     if isinstance(made, Aggregator):
         page["needs"] = _needs(made)
         page["withstands"] = _withstands(type(made))
-    if isinstance(made, Attack):
-        page["knows"] = KNOWN[made.knows] if made.lies else KNOWN["labels"]
     return page
 
 
 #: What poisoned agents are assumed to know.
 KNOWN = {
-    "labels": "their own samples and models; they follow the protocol with wrong labels",
-    "own": "their own models and messages; they lie in what they send",
-    "neighbours": "the messages of their neighbours too; they lie in what they send",
-    "everything": "the messages and models of all agents; they lie in what they send",
+    "own": "their own samples, models and messages",
+    "neighbours": "the messages of their neighbours too",
+    "everything": "the samples, models and messages of all agents",
 }
+
+
+def _poisons(attack: Attack) -> str:
+    """What poisoned agents do not do as the protocol asks."""
+    labels = type(attack).on_labels is not Attack.on_labels
+    said = {"labels": labels, "samples": attack.triggers, "messages": attack.lies}
+    return ", ".join(what for what, wrong in said.items() if wrong)
 
 
 def _made(entry: Any) -> Any:
     """The thing with its defaults; ``None`` where some option must be given."""
-    must = any(option.is_required() for option in options_model(entry).model_fields.values())
-    return entry() if isinstance(entry, type) and not must else None
+    return entry() if isinstance(entry, type) and not _required(entry) else None
+
+
+def _required(entry: Any) -> list[str]:
+    """The options that must be given."""
+    known_options = options_model(entry).model_fields.items()
+    return [name for name, option in known_options if option.is_required()]
 
 
 def _needs(rule: Aggregator) -> list[str]:
@@ -172,11 +190,10 @@ def _print_page(page: dict[str, Any]) -> None:
     for paragraph in [page["name"], *page.get("text", [page["summary"]])]:
         console.print(paragraph, markup=False)
         console.print()
-    for title, said in (("An agent needs to know", "needs"), ("Poisoned agents know", "knows")):
-        if said in page:
-            told = page[said]
-            console.print(f"{title}: {told if isinstance(told, str) else '; '.join(told)}.")
-            console.print()
+    if "needs" in page:
+        console.print(f"An agent needs to know: {'; '.join(page['needs'])}.\n")
+    if "knows" in page:
+        console.print(f"Poisoned agents know {KNOWN[page['knows']]}. Wrong: {page['poisons']}.\n")
     if "withstands" in page:
         said = page["withstands"]
         share, majority, order = _more(said)
@@ -187,7 +204,14 @@ def _print_page(page: dict[str, Any]) -> None:
         console.print()
     if page["options"]:
         rows = [
-            (option, "must be given" if default is None else str(default), page["meaning"][option])
-            for option, default in page["options"].items()
+            (option, _default(page, option), page["meaning"][option]) for option in page["options"]
         ]
         print_table(Table.of("options", ("option", "default", "meaning"), rows))
+
+
+def _default(page: dict[str, Any], option: str) -> str:
+    """What an option is if it is not given."""
+    if option in page["required"]:
+        return "must be given"
+    default = page["options"][option]
+    return "none" if default is None else str(default)

@@ -30,6 +30,7 @@ from bezoar.cli._options import (
     choice,
 )
 from bezoar.cli._runs_app import runs_app
+from bezoar.cli._study_command import study
 
 
 class _Commands(TyperGroup):
@@ -354,6 +355,7 @@ def doctor(json: Json = False) -> None:
     _doctor.doctor(json)
 
 
+app.command()(study)
 app.add_typer(runs_app, name="runs")
 app.add_typer(agents_app, name="agents")
 

@@ -13,7 +13,7 @@ from bezoar.experiments._grid import expand, read_sweep
 from bezoar.experiments._identity import agreement, versions
 from bezoar.experiments._plan import Failure, Plan, make_plan
 from bezoar.experiments._provenance import machine, provenance
-from bezoar.experiments._running import Progress, first_accuracies, part_of, run, run_all
+from bezoar.experiments._running import Progress, first_accuracies, part_of, run, run_all, train_all
 from bezoar.experiments._schema import sweep_schema
 from bezoar.experiments._select import (
     check_export,
@@ -110,6 +110,7 @@ __all__ = [
     "sweep_schema",
     "threads",
     "train",
+    "train_all",
     "versions",
 ]
 

@@ -150,7 +150,10 @@ def prepare(spec: RunSpec) -> Prepared:
     training.check_runs([run])
     training.check_device(spec.device)
     run.attack.check(dataset.classes)
+    run.attack.check_samples(dataset.train)
     model: Model = part(spec.model)
+    if not isinstance(model, Softmax):
+        training.check_model_judges(run.attack)
     _check_fields(spec, isinstance(model, Softmax), dataset)
     return Prepared(spec, network, dataset, model, run)
 

@@ -11,7 +11,7 @@ from bezoar.experiments._sweep import threads
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from bezoar.experiments._prepare import Report
+    from bezoar.experiments._prepare import Prepared, Report
     from bezoar.training import History
 
 #: Called with the number of iterations done, of all iterations, and the latest accuracies.
@@ -54,22 +54,32 @@ def run_all(
     from bezoar.experiments._prepare import prepare
 
     runs = {spec: prepare(spec) for spec in specs}
-    needed = {run.needs.spec: run.needs for run in runs.values() if run.needs is not None}
-    everything = list((needed | runs).values())
+    histories = dict(zip(runs, train_all(list(runs.values()), workers, progress), strict=True))
+    return [histories[spec] for spec in specs]
+
+
+def train_all(
+    runs: "Sequence[Prepared]", workers: int | None = None, progress: Progress | None = None
+) -> "list[History]":
+    """The same of runs that are prepared."""
+    needed = {run.needs.spec: run.needs for run in runs if run.needs is not None}
+    everything = [*needed.values(), *runs]
     for each in everything:
         each.partition()
-    groups = [[everything[place] for place in places] for places in together(everything)]
-    total = sum(group[0].spec.iterations for group in groups)
-    done = 0
-    histories: dict[RunSpec, History] = {}
+    groups = together(everything)
+    lengths = [everything[places[0]].spec.iterations for places in groups]
+    trained: dict[RunSpec, History] = {}
+    histories: dict[int, History] = {}
     with threads(workers) as execute:
-        for group in groups:
+        for number, places in enumerate(groups):
+            group = [everything[place] for place in places]
             first = group[0].needs
-            trained = None if first is None else first.average_model(histories[first.spec])
-            found = execute(group, part_of(progress, done, total), trained=trained)
-            histories |= zip((run.spec for run in group), found, strict=True)
-            done += group[0].spec.iterations
-    return [histories[spec] for spec in specs]
+            start = None if first is None else first.average_model(trained[first.spec])
+            report = part_of(progress, sum(lengths[:number]), sum(lengths))
+            found = execute(group, report, trained=start)
+            histories |= zip(places, found, strict=True)
+            trained |= zip((run.spec for run in group), found, strict=True)
+    return [histories[len(needed) + number] for number in range(len(runs))]
 
 
 def part_of(progress: Progress | None, before: int, total: int) -> "Report | None":

@@ -202,6 +202,11 @@ def _check(run: Run) -> None:
             f"attack: labels that follow the model give no Lipschitz gradients (Assumption 2), "
             f"found {run.attack.name!r}"
         )
+    if not run.attack.always:
+        raise BezoarError(
+            "attack: the theorems are about labels that stay, found an attack from iteration "
+            f"{run.attack.from_iteration} until {run.attack.until or 'the end'}"
+        )
 
 
 def _kind(run: Run) -> str | None:

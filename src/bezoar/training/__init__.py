@@ -12,6 +12,7 @@ from bezoar.training._checkpoint import Checkpoint, CheckpointError
 from bezoar.training._engine import Engine, History, check_length, check_listening
 from bezoar.training._exchanges import Exchanges, OneExchange
 from bezoar.training._flat_model import average_model
+from bezoar.training._judges import check_model_judges
 from bezoar.training._machine_speed import operations, product_speed
 from bezoar.training._metrics import METRICS, OF_AGENTS, Metric
 from bezoar.training._network_task import NetworkTask
@@ -74,6 +75,7 @@ __all__ = [
     "check_device",
     "check_length",
     "check_listening",
+    "check_model_judges",
     "check_runs",
     "operations",
     "optimizer",

@@ -1,5 +1,8 @@
 """Gradients of agents with many samples each: matrix products agent by agent."""
 
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -9,10 +12,30 @@ from bezoar._workspace import workspace
 from bezoar.attacks import Attack
 from bezoar.models import SoftmaxRegression
 from bezoar.training._agent_samples import poisoned_labels
+from bezoar.training._judges import judges
 from bezoar.training._task import DatasetTask
 
 #: Samples multiplied at a time, so that logits and probabilities stay in the cache.
 BLOCK = 512
+
+
+class DynamicLabels(NamedTuple):
+    """An attack that chooses labels of an agent anew, in which runs and for which samples.
+
+    Attributes:
+        attack: the attack.
+        runs: ``[r]`` the runs.
+        chosen: ``[r, n]`` which samples of the agent it chooses labels for.
+    """
+
+    attack: Attack
+    runs: Tensor
+    chosen: Tensor
+
+
+#: Dynamic labels, and who decides about them in these runs, ``[r, classes, width]``; ``None``: the
+#: models at which gradients are taken.
+Judged = tuple[DynamicLabels, Tensor | None]
 
 
 class AgentByAgent:
@@ -23,54 +46,103 @@ class AgentByAgent:
 
     def __init__(self, task: DatasetTask, model: SoftmaxRegression) -> None:
         dataset, partition = task.dataset, task.partition
-        self._model, self._runs, self._agents = model, len(task.runs), task.agents
+        self._model, self._agents = model, task.agents
+        self._runs, self._members = task.runs, task.members
         self._dtype, self._device, self._workers = task.dtype, task.device, task.workers
         self._offsets = partition.offsets.tolist()
         self._samples = model.design(dataset.train[partition.order], task.dtype).to(task.device)
         self._biggest_first = np.argsort(-partition.sizes, kind="stable").tolist()
-        # For an agent the attacks that choose labels by its model, in which runs, and where.
-        self._dynamic: dict[int, list[tuple[Attack, Tensor, Tensor]]] = {}
+        self._dynamic: dict[int, list[DynamicLabels]] = {}
+        # [agents, classes, width] the constant (1/n) Y X of every gradient with true labels, and
+        # [runs, agents, classes, width] the same with the labels that agents attack with.
+        self._true = self._true_part(task)
         self._targets = self._label_part(task)
 
     def samples(self, agent: int) -> Tensor:
         """``[n, width]`` one agent's samples, as the model takes them."""
         return self._samples[self._offsets[agent] : self._offsets[agent + 1]]
 
-    def gradients(self, models: Tensor, out: Tensor) -> Tensor:
+    def gradients(self, models: Tensor, iteration: int, out: Tensor) -> Tensor:
         """``[runs, agents, classes, width]`` every agent's gradient at its own model."""
+        deciding = judges(self._runs, self._members, models, self.clean_gradients, iteration)
 
         def evaluate(agent: int) -> None:
-            products, _ = self._pass(agent, models[:, agent].reshape(-1, self._model.width))
-            self._gradient(agent, products, out[:, agent])
+            dynamic = self._judged(agent, iteration, deciding)
+            rows = models[:, agent].reshape(-1, self._model.width)
+            products, _ = self._pass(agent, rows, dynamic)
+            self._gradient(agent, products, self._held(agent, iteration), out[:, agent])
 
         self._workers.map(evaluate, self._biggest_first)
         return out
 
-    def gradients_at(self, common: Tensor, models: Tensor) -> tuple[Tensor, Tensor]:
+    def gradients_at(self, common: Tensor, models: Tensor, iteration: int) -> tuple[Tensor, Tensor]:
+        """See :meth:`bezoar.training.Task.gradients_at`."""
         gradients = torch.empty_like(models)
-        costs = torch.empty(self._runs, self._agents, dtype=torch.float64, device=self._device)
+        costs = torch.empty(models.shape[:2], dtype=torch.float64, device=self._device)
         rows = common.reshape(-1, self._model.width)
+        deciding = judges(self._runs, self._members, models, self.clean_gradients, iteration)
 
         def evaluate(agent: int) -> None:
-            products, log_sums = self._pass(agent, rows, judges=models[:, agent], want_costs=True)
-            self._gradient(agent, products, gradients[:, agent])
-            label_part = (common.double() * self._targets[:, agent].double()).sum((-1, -2))
+            dynamic = self._judged(agent, iteration, deciding, models[:, agent])
+            products, log_sums = self._pass(agent, rows, dynamic, want_costs=True)
+            held = self._held(agent, iteration)
+            self._gradient(agent, products, held, gradients[:, agent])
+            label_part = (common.double() * held.double()).sum((-1, -2))
             costs[:, agent] = log_sums - label_part
 
         self._workers.map(evaluate, self._biggest_first)
         return gradients, costs
 
-    def _gradient(self, agent: int, products: Tensor, out: Tensor) -> None:
+    def clean_gradients(self, models: Tensor) -> Tensor:
+        """Gradients with true labels at ``models [r, agents, classes, width]`` of some runs."""
+        out = torch.empty_like(models, memory_format=torch.contiguous_format)
+
+        def evaluate(agent: int) -> None:
+            products, _ = self._pass(agent, models[:, agent].reshape(-1, self._model.width))
+            self._gradient(agent, products, self._true[agent], out[:, agent])
+
+        self._workers.map(evaluate, self._biggest_first)
+        return out
+
+    def _judged(
+        self,
+        agent: int,
+        iteration: int,
+        deciding: Mapping[Attack, Tensor],
+        own: Tensor | None = None,
+    ) -> list[Judged]:
+        """Which labels of an agent are chosen in an iteration, and by what.
+
+        ``own [runs, classes, width]`` are its models, if gradients are taken at others.
+        """
+        found = []
+        for dynamic in self._dynamic.get(agent, ()):
+            attack, runs, _ = dynamic
+            if attack.active(iteration):
+                of_agent = deciding[attack][:, agent] if attack in deciding else own
+                found.append((dynamic, None if of_agent is None else of_agent[runs]))
+        return found
+
+    def _held(self, agent: int, iteration: int) -> Tensor:
+        """``[runs, classes, width]`` the labels' part of an agent's gradients in an iteration."""
+        held = self._targets[:, agent]
+        outside = [n for n, run in enumerate(self._runs) if not run.attack.active(iteration)]
+        if outside:
+            held = held.clone()
+            held[outside] = self._true[agent]
+        return held
+
+    def _gradient(self, agent: int, products: Tensor, targets: Tensor, out: Tensor) -> None:
         """Write ``(1/n) (P X − Y X)`` for one agent in every run."""
         count = self._offsets[agent + 1] - self._offsets[agent]
-        torch.sub(products.view_as(out).div_(count), self._targets[:, agent], out=out)
+        torch.sub(products.view_as(out).div_(count), targets, out=out)
 
     def _pass(
-        self, agent: int, rows: Tensor, judges: Tensor | None = None, want_costs: bool = False
+        self, agent: int, rows: Tensor, dynamic: Iterable[Judged] = (), want_costs: bool = False
     ) -> tuple[Tensor, Tensor]:
         """Go through an agent's samples once, for models ``rows [runs·classes, width]``.
 
-        Dynamic labels are chosen by ``judges [runs, classes, width]``, if these are other models.
+        Of ``dynamic`` labels, the part of the gradient is in the products.
 
         Returns:
             ``[runs·classes, width]`` the sum of probabilities times samples, in memory that is used
@@ -78,10 +150,11 @@ class AgentByAgent:
             of the softmax denominator.
         """
         height, width = rows.shape
+        models = height // self._model.classes
         products = workspace("products", (height, width), self._dtype, self._device)
         logits = workspace("logits", (height * BLOCK,), self._dtype, self._device)
         chances = workspace("chances", (height * BLOCK,), self._dtype, self._device)
-        log_sums = torch.zeros(self._runs, dtype=torch.float64, device=self._device)
+        log_sums = torch.zeros(models, dtype=torch.float64, device=self._device)
         products.zero_()
         start, stop = self._offsets[agent], self._offsets[agent + 1]
         for first in range(start, stop, BLOCK):
@@ -89,31 +162,36 @@ class AgentByAgent:
             count = len(samples)
             scores = logits[: height * count].view(height, count)
             torch.mm(rows, samples.T, out=scores)
-            by_class = scores.view(self._runs, -1, count)
-            likely = chances[: height * count].view(self._runs, -1, count)
+            by_class = scores.view(models, -1, count)
+            likely = chances[: height * count].view(models, -1, count)
             torch.softmax(by_class, dim=1, out=likely)
             if want_costs:
                 # The likeliest class tells: its chance is exp(score) over the denominator.
                 log_sum = by_class.amax(1) - likely.amax(1).log_()
                 log_sums += log_sum.sum(-1, dtype=torch.float64)
-            for attack, runs, dynamic in self._dynamic.get(agent, ()):
+            for (attack, runs, chosen), judge in dynamic:
                 # Subtract one at the class that the attack chooses for each dynamic label.
-                judged = by_class[runs] if judges is None else judges[runs] @ samples.T
-                here = dynamic[:, None, first - start :][..., :count].to(likely.dtype)
+                judged = by_class[runs] if judge is None else judge @ samples.T
+                here = chosen[:, None, first - start :][..., :count].to(likely.dtype)
                 likely[runs] = likely[runs].scatter_add_(1, attack.on_scores(judged), -here)
             products.addmm_(likely.view(height, count), samples)
         return products, log_sums / (stop - start)
 
-    def _label_part(self, task: DatasetTask) -> Tensor:
-        """``[runs, agents, classes, width]`` the constant ``(1/n) Y X`` of every gradient."""
-        shape = (self._runs, self._agents, self._model.classes, self._model.width)
+    def _true_part(self, task: DatasetTask) -> Tensor:
+        """``[agents, classes, width]`` with the true labels."""
+        shape = (self._agents, self._model.classes, self._model.width)
         targets = torch.zeros(shape, dtype=self._dtype, device=self._device)
 
         def true_labels(agent: int) -> None:
             labels = task.dataset.train_labels[task.partition.samples(agent)]
-            targets[:, agent] = self._class_means(agent, labels, np.ones(len(labels)))
+            targets[agent] = self._class_means(agent, labels, np.ones(len(labels)))
 
         self._workers.map(true_labels, range(self._agents))
+        return targets
+
+    def _label_part(self, task: DatasetTask) -> Tensor:
+        """``[runs, agents, classes, width]`` with the labels of attacks that are not dynamic."""
+        targets = self._true.expand(len(self._runs), -1, -1, -1).clone()
         dynamic: dict[tuple[int, Attack], list[tuple[int, NDArray[np.bool_]]]] = {}
         for run, agent, labels, where in poisoned_labels(task):
             targets[run, agent] = self._class_means(agent, labels, np.where(where, 0.0, 1.0))
@@ -123,7 +201,7 @@ class AgentByAgent:
             numbers, masks = zip(*entries, strict=True)
             runs = torch.tensor(numbers, device=self._device)
             chosen = torch.from_numpy(np.stack(masks)).to(self._device)
-            self._dynamic.setdefault(agent, []).append((attack, runs, chosen))
+            self._dynamic.setdefault(agent, []).append(DynamicLabels(attack, runs, chosen))
         return targets
 
     def _class_means(

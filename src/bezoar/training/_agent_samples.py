@@ -11,7 +11,8 @@ from torch import Tensor
 
 from bezoar._arrays import Bools, Ints
 from bezoar._seeds import Purpose, generator
-from bezoar.attacks import Attack, OwnData
+from bezoar.attacks import Attack, LabelAttack, OwnData
+from bezoar.data import Dataset
 from bezoar.training._task import DatasetTask
 
 #: Pixels added on every side before an image is cropped to its size again.
@@ -23,7 +24,7 @@ class Labels:
     """The labels of some samples, as one agent in one run holds them.
 
     They are those that are ``held [n]``, but where ``dynamic [n]`` is true the attack decides
-    instead, by the agent's scores; ``None`` is nowhere.
+    instead, by the scores that its judge gives; ``None`` is nowhere.
     """
 
     held: Tensor
@@ -31,7 +32,7 @@ class Labels:
     attack: Attack
 
     def by(self, scores: Tensor) -> Tensor:
-        """``[n]`` the labels that the agent trains with, from its scores ``[n, classes]``."""
+        """``[n]`` the labels that the agent trains with, by scores ``[n, classes]``."""
         if self.dynamic is None:
             return self.held
         chosen = self.attack.on_scores(scores.detach().T).squeeze(0)
@@ -50,6 +51,7 @@ class AgentSamples:
         self._dataset, self._partition, self._runs = task.dataset, task.partition, task.runs
         self._dtype, self._device = task.dtype, task.device
         self._poisoned = {(run, agent): held for run, agent, *held in poisoned_labels(task)}
+        self._stamped = {(run, agent): stamped for run, agent, stamped in stamped_samples(task)}
 
     def inputs(
         self, agent: int, places: Ints, augmentation: np.random.Generator | None = None
@@ -60,21 +62,34 @@ class AgentSamples:
             samples = crop_and_flip(samples, augmentation)
         return as_inputs(samples, self._dtype, self._device)
 
-    def labels(self, run: int, agent: int, places: Ints) -> Labels:
-        """The labels of some of an agent's samples in one run."""
+    def seen(self, run: int, agent: int, places: Ints, iteration: int, inputs: Tensor) -> Tensor:
+        """Inputs as an agent sees them in one iteration of one run: some may have a patch.
+
+        ``inputs [n, …]`` are what :meth:`inputs` gave for the same places.
+        """
+        attack = self._runs[run].attack
+        stamped = self._stamped.get((run, agent))
+        if stamped is None or not attack.active(iteration):
+            return inputs
+        here = self._to_device(stamped[places]).view(-1, *[1] * (inputs.ndim - 1))
+        patch = self._to_device(attack.patch(tuple(inputs.shape[1:])))
+        return torch.where(here & patch, inputs.new_ones(()), inputs)
+
+    def labels(self, run: int, agent: int, places: Ints, iteration: int) -> Labels:
+        """The labels of some of an agent's samples in one iteration of one run."""
         attack = self._runs[run].attack
         poisoned = self._poisoned.get((run, agent))
-        if poisoned is None:
+        if poisoned is None or not attack.active(iteration):
             true = self._dataset.train_labels[self._partition.samples(agent)[places]]
             return Labels(self._to_device(true), None, attack)
         labels, dynamic = (values[places] for values in poisoned)
         chosen = self._to_device(dynamic) if dynamic.any() else None
         return Labels(self._to_device(labels), chosen, attack)
 
-    def tests(self, places: slice) -> tuple[Tensor, Tensor]:
-        """``[n, …]`` some test samples, and ``[n]`` their labels."""
-        images = as_inputs(np.array(self._dataset.test[places]), self._dtype, self._device)
-        return images, self._to_device(self._dataset.test_labels[places])
+    def tests(self, places: slice, dataset: Dataset) -> tuple[Tensor, Tensor]:
+        """``[n, …]`` some test samples of a dataset, and ``[n]`` their labels."""
+        images = as_inputs(np.array(dataset.test[places]), self._dtype, self._device)
+        return images, self._to_device(dataset.test_labels[places])
 
     def _to_device(self, numbers: NDArray[np.generic]) -> Tensor:
         return torch.from_numpy(np.array(numbers)).to(self._device)
@@ -94,6 +109,19 @@ def poisoned_labels(task: DatasetTask) -> Iterator[tuple[int, int, Ints, Bools]]
                 own = OwnData(dataset.train, dataset.train_labels, places, dataset.classes)
                 rng = generator(run.seed, Purpose.ATTACK, member)
                 yield number, agent, *run.attack.on_labels(own, rng)
+
+
+def stamped_samples(task: DatasetTask) -> Iterator[tuple[int, int, Bools]]:
+    """Every run and poisoned agent whose samples get a patch, and ``[n]`` which of them do."""
+    for number, run in enumerate(task.runs):
+        attack = run.attack
+        if not isinstance(attack, LabelAttack) or not attack.triggers:
+            continue
+        for agent, member in enumerate(task.members):
+            if run.network.poisoned_mask[member]:
+                labels = task.dataset.train_labels[task.partition.samples(agent)]
+                rng = generator(run.seed, Purpose.ATTACK, member)
+                yield number, agent, attack.touched(labels, rng)
 
 
 def as_inputs(samples: NDArray[np.generic], dtype: torch.dtype, device: torch.device) -> Tensor:

@@ -20,7 +20,7 @@ def false_messages(
     iteration: int,
     members: Sequence[int] | None = None,
 ) -> FalseMessages | None:
-    """The messages of all attacks that lie; ``None`` if none does.
+    """The messages of all attacks that lie in an iteration; ``None`` if none does.
 
     Args:
         runs: the runs.
@@ -33,7 +33,7 @@ def false_messages(
     groups: dict[tuple[Attack, Network], list[int]] = {}
     for number, run in enumerate(runs):
         here = run.network.poisoned if members is None else set(members) & {*run.network.poisoned}
-        if run.attack.lies and here:
+        if run.attack.lies and run.attack.active(iteration) and here:
             groups.setdefault((run.attack, run.network.at(iteration)), []).append(number)
     return FalseMessages.together(
         [
@@ -74,7 +74,7 @@ def _of_group(
     seen = SeenMessages(
         iteration=iteration,
         network=network,
-        knows=attack.knows if members is None else "own",
+        knows=attack.knowledge if members is None else "own",
         senders=torch.tensor(sent_by, device=messages.device),
         receivers=None if broadcast else torch.tensor(receivers, device=messages.device),
         messages=held,

@@ -9,14 +9,16 @@ import torch
 from torch import Tensor
 
 from bezoar._errors import BezoarError
+from bezoar.attacks import LabelAttack
 from bezoar.training._run import State
 from bezoar.training._task import Task
 
-#: What may be needed: the test of the average model, of the average over all agents or of the
-#: regular agents' own; the loss beside the accuracy, and of poisoned agents, too; every agent's
-#: gradient at the average model; or who was listened to.
+#: What may be needed: the test of the average model, of it on samples with a patch, of the average
+#: over all agents or of the regular agents' own; the loss beside the accuracy, and of poisoned
+#: agents, too; every agent's gradient at the average model; or who was listened to.
 Need = Literal[
     "average test",
+    "patch test",
     "test of all",
     "agent tests",
     "test loss",
@@ -97,8 +99,12 @@ class Measurement:
 
     @cached_property
     def gradients(self) -> tuple[Tensor, Tensor]:
-        """``[runs, agents, D]`` gradients at the average model, and ``[runs, agents]`` costs."""
-        gradients, costs = self.task.gradients_at(self.common, self.models)
+        """``[runs, agents, D]`` gradients at the average model, and ``[runs, agents]`` costs.
+
+        Labels are those of the iteration that comes next.
+        """
+        upcoming = self.state.iteration + 1
+        gradients, costs = self.task.gradients_at(self.common, self.models, upcoming)
         return gradients.flatten(2), costs
 
     @cached_property
@@ -119,6 +125,8 @@ class Measurement:
         The accuracies of agents are ``[runs, agents]``, NaN at poisoned ones unless the
         ``"agent losses"`` are asked for, which are of every agent. ``"all"`` has those of the
         average over all agents, poisoned ones included ``[runs]``; NaN where that is not finite.
+        ``"patch"`` has how often the average models take test samples with the patch of the run's
+        attack for its target ``[runs]``; NaN where attacks have no patch.
         """
         found: dict[str, Tensor] = {}
         task, state, everyone = self.task, self.state, range(len(self.models))
@@ -126,6 +134,8 @@ class Measurement:
             pooled = task.average_buffers(state, self._average)
             loss = "test loss" in self._needs
             found["average"], found["loss"] = task.test(self.common, pooled, everyone, loss)
+        if "patch test" in self._needs:
+            found["patch"] = self._patch_tests()
         if "test of all" in self._needs:
             alike = torch.full_like(self._average, 1 / task.agents)
             common = self.models.mean(1)
@@ -142,6 +152,18 @@ class Measurement:
                 found[name] = torch.full_like(self._average, torch.nan)
                 found[name].view(-1)[which] = value
         return found
+
+    def _patch_tests(self) -> Tensor:
+        success = self._average.new_full((len(self.models),), torch.nan)
+        runs: dict[LabelAttack, list[int]] = {}
+        for number, run in enumerate(self.task.runs):
+            attack = run.attack
+            if isinstance(attack, LabelAttack) and attack.triggers:
+                runs.setdefault(attack, []).append(number)
+        pooled = self.task.average_buffers(self.state, self._average) if runs else {}
+        for attack, which in runs.items():
+            success[which], _ = self.task.test(self.common, pooled, which, trigger=attack)
+        return success
 
     def mean(self, values: Tensor) -> Tensor:
         """``[runs]`` the mean of ``[runs, agents]`` over the regular agents."""
@@ -215,6 +237,13 @@ _ALL = (
         more_is_better=True,
         needs=frozenset({"test of all"}),
         compute=lambda found: found.tests["all"],
+    ),
+    Metric(
+        "backdoor_success",
+        "how often the average model takes test samples with a backdoor's patch for its target",
+        axis="success of the backdoor",
+        needs=frozenset({"patch test"}),
+        compute=lambda found: found.tests["patch"],
     ),
     Metric(
         "test_loss",
@@ -297,7 +326,9 @@ class Meter:
         self.needs = frozenset(need for metric in self.metrics for need in metric.needs)
         if agent_metrics:
             self.needs |= {"agent tests", "agent losses"}
-        tests: frozenset[Need] = frozenset({"average test", "test of all", "agent tests"})
+        tests: frozenset[Need] = frozenset(
+            {"average test", "patch test", "test of all", "agent tests"}
+        )
         if not task.tests and self.needs & tests:
             tested = [metric.name for metric in self.metrics if metric.needs & tests]
             tested += ["agent_metrics"] if agent_metrics else []

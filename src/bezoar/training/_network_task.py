@@ -15,11 +15,13 @@ from bezoar._checks import whole
 from bezoar._errors import BezoarError
 from bezoar._options import choose
 from bezoar._seeds import Purpose, generator
+from bezoar.attacks import LabelAttack
 from bezoar.data import Dataset, Partition
 from bezoar.models import ModelFactory, make, pool_buffers, set_weights
 from bezoar.training._agent_samples import AgentSamples, Labels
 from bezoar.training._batches import Batches, Order
 from bezoar.training._flat_model import BUFFERS, FlatModel, Lender
+from bezoar.training._judges import averages_that_judge, check_model_judges
 from bezoar.training._run import Run, State
 from bezoar.training._task import DTYPES, Cost, DatasetTask, Tensors, start_of
 from bezoar.training._workers import Workers
@@ -103,6 +105,8 @@ class NetworkTask(DatasetTask):
         self._check_scores()
 
     def _check_options(self) -> None:
+        for run in self.runs:
+            check_model_judges(run.attack)
         shape = list(self.dataset.train.shape)
         if self.augment and len(shape) != 4:
             raise BezoarError(f"augment: needs images [n, channels, height, width], found {shape}")
@@ -128,7 +132,7 @@ class NetworkTask(DatasetTask):
         return FlatModel(module)
 
     def _check_scores(self) -> None:
-        inputs, _ = self._samples.tests(slice(2))
+        inputs, _ = self._samples.tests(slice(2), self.dataset)
         with self._lent(training=False) as model, torch.no_grad():
             model.bind(self._starts[self.runs[0].seed], model.initial_buffers)
             shape = tuple(model.module(inputs).shape)
@@ -201,11 +205,15 @@ class NetworkTask(DatasetTask):
         loaded = self.workers.map(lambda who: self._draw(*who, update), drawn)
         batches = dict(zip(drawn, loaded, strict=True))
         buffers = {name.removeprefix(BUFFERS): state.tensors[name] for name in self.buffers}
+        averages = averages_that_judge(self.runs, self.members, state.models)
 
         def differentiate(piece: tuple[int, int]) -> None:
             run, agent = piece
             places, inputs = batches[self.runs[run].seed, agent]
-            labels = self._samples.labels(run, agent, places)
+            labels = self._samples.labels(run, agent, places, state.iteration + 1)
+            inputs = self._samples.seen(run, agent, places, state.iteration + 1, inputs)
+            if labels.dynamic is not None and run in averages:
+                labels = self._decided(labels, averages[run], inputs)
             own = {name: values[run, agent] for name, values in buffers.items()}
             into = out[run, agent].zero_()
             vector, parts = state.models[run, agent], self.accumulate
@@ -266,23 +274,26 @@ class NetworkTask(DatasetTask):
             model.keep_buffers(buffers)
         return torch.stack(costs).sum()
 
-    def gradients_at(self, common: Tensor, models: Tensor) -> tuple[Tensor, Tensor]:
+    def gradients_at(
+        self, common: Tensor, models: Tensor, iteration: int = 1
+    ) -> tuple[Tensor, Tensor]:
         gradients = torch.zeros_like(models)
-        shape = (len(self.runs), self.agents)
-        costs = torch.zeros(shape, dtype=torch.float64, device=self.device)
+        costs = torch.zeros(models.shape[:2], dtype=torch.float64, device=self.device)
+        averages = averages_that_judge(self.runs, self.members, models)
 
         def differentiate(piece: tuple[int, int]) -> None:
             agent, seed = piece
             for places, share in self._measured(agent, seed):
                 inputs = self._samples.inputs(agent, places)
                 for run in (place for place, run in enumerate(self.runs) if run.seed == seed):
-                    labels = self._samples.labels(run, agent, places)
+                    labels = self._samples.labels(run, agent, places, iteration)
+                    seen = self._samples.seen(run, agent, places, iteration, inputs)
                     if labels.dynamic is not None:
-                        scores = self._scores_in_training(models[run, agent], inputs)
-                        labels = Labels(labels.by(scores), None, labels.attack)
+                        judge = averages.get(run, models[run, agent])
+                        labels = self._decided(labels, judge, seen)
                     scratch = self._fresh_buffers(run)
                     out = gradients[run, agent]
-                    cost = self._add_gradient(common[run], scratch, inputs, labels, out, share)
+                    cost = self._add_gradient(common[run], scratch, seen, labels, out, share)
                     costs[run, agent] += cost
 
         pieces = [(agent, seed) for agent in range(self.agents) for seed in self._starts]
@@ -299,16 +310,18 @@ class NetworkTask(DatasetTask):
         for part in np.array_split(places, -(-len(places) // together)):
             yield part, len(part) / len(places)
 
-    def _scores_in_training(self, vector: Tensor, inputs: Tensor) -> Tensor:
+    def _decided(self, labels: Labels, judge: Tensor, inputs: Tensor) -> Labels:
+        """The labels that dynamic ones become by the scores of a model ``judge [D]``."""
         with self._lent(training=True) as model, torch.no_grad(), self._in_its_type():
-            model.bind(vector, self._fresh_buffers(0))
+            model.bind(judge, self._fresh_buffers(0))
             scores: Tensor = model.module(inputs)
-        return scores
+        return Labels(labels.by(scores), None, labels.attack)
 
     def losses(self, run: int, agent: int, models: Tensor, samples: int, iteration: int) -> Tensor:
         places = self.judging_samples(run, agent, samples, iteration)
         inputs, found = self._samples.inputs(agent, places), []
-        held, chosen = self._samples.labels(run, agent, places), None
+        inputs = self._samples.seen(run, agent, places, iteration, inputs)
+        held, chosen = self._samples.labels(run, agent, places, iteration), None
         with torch.inference_mode(False):
             for vector in models.clone():
                 scores = self._scores_in_training(vector, inputs).to(self.dtype)
@@ -331,10 +344,17 @@ class NetworkTask(DatasetTask):
         return {"agents_computed": together, "threads_of_an_operation": self.threads}
 
     def test(
-        self, models: Tensor, buffers: Tensors, which: Sequence[int], loss: bool = False
+        self,
+        models: Tensor,
+        buffers: Tensors,
+        which: Sequence[int],
+        loss: bool = False,
+        trigger: LabelAttack | None = None,
     ) -> tuple[Tensor, Tensor]:
+        dataset = self.tested(trigger)
+
         def evaluate(first: int) -> Tensor:
-            inputs, labels = self._samples.tests(slice(first, first + TESTED))
+            inputs, labels = self._samples.tests(slice(first, first + TESTED), dataset)
             found = []
             with self._lent(training=False) as model, torch.no_grad():
                 for number in which:
@@ -349,7 +369,7 @@ class NetworkTask(DatasetTask):
                     found.append(torch.stack([right.sum().double(), cost]))
             return torch.stack(found)
 
-        count = len(self.dataset.test)
+        count = len(dataset.test)
         parts = self.workers.map(evaluate, range(0, count, TESTED))
         accuracy, cost = (torch.stack(parts).sum(0) / count).unbind(-1)
         return accuracy, cost
@@ -381,6 +401,6 @@ class NetworkTask(DatasetTask):
         """Compute some agent's first gradient, to see how long it takes."""
         agent, seed = number % self.agents, self.runs[0].seed
         places, inputs = self._draw(seed, agent, update=1)
-        labels = self._samples.labels(0, agent, places)
+        labels = self._samples.labels(0, agent, places, iteration=1)
         vector = self._starts[seed]
         self._add_gradient(vector, self._fresh_buffers(0), inputs, labels, torch.zeros_like(vector))

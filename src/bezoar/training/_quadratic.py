@@ -113,7 +113,9 @@ class QuadraticTask(Task):
     def gradients(self, state: State, update: int, out: Tensor) -> Tensor:
         return out.copy_(self._gradients(state.models))
 
-    def gradients_at(self, common: Tensor, models: Tensor) -> tuple[Tensor, Tensor]:
+    def gradients_at(
+        self, common: Tensor, models: Tensor, iteration: int = 1
+    ) -> tuple[Tensor, Tensor]:
         everywhere = common.unsqueeze(1).expand_as(models)
         gradients = self._gradients(everywhere)
         # ½xᵀAx − bᵀx = ½(∇f̂(x) − b)ᵀx

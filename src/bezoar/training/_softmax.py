@@ -11,13 +11,16 @@ from torch.nn.functional import cross_entropy
 
 from bezoar._errors import BezoarError
 from bezoar.aggregators import OutputLayer
+from bezoar.attacks import LabelAttack
 from bezoar.data import Dataset, Partition
 from bezoar.models import SoftmaxRegression
 from bezoar.training._agent_by_agent import BLOCK, AgentByAgent
 from bezoar.training._agent_samples import AgentSamples
 from bezoar.training._agents_in_batches import AgentsInBatches
 from bezoar.training._batches import Batches, Order
+from bezoar.training._judges import judges
 from bezoar.training._run import Run, State
+from bezoar.training._stamped import StampedAgents, gradients_of, scores_of
 from bezoar.training._task import DTYPES, Cost, DatasetTask, Tensors, start_of
 from bezoar.training._workers import Workers
 
@@ -71,12 +74,13 @@ class SoftmaxTask(DatasetTask):
         if batches and batch is not None:
             raise BezoarError(f"batches: agents cannot be taken in batches with batch {batch}")
         self._way = (AgentsInBatches if batches else AgentByAgent)(self, self.model)
+        self._stamped = StampedAgents(self, self.model)
         self._sampled: _InBatches | None = None
         self._told = ""
         if batch is not None:
             assert isinstance(self._way, AgentByAgent)
             drawn = Batches(self.partition.sizes, batch, order, self.members)
-            self._sampled = _InBatches(self, self._way, drawn)
+            self._sampled = _InBatches(self, self._way, drawn, self._stamped)
             self._told = f"batches of {batch} in {order} order, "
         self._starts = {
             seed: self._vector(start, seed) for seed in dict.fromkeys(r.seed for r in self.runs)
@@ -84,8 +88,8 @@ class SoftmaxTask(DatasetTask):
         if start is not None:
             digest = hashlib.sha256(torch.stack(list(self._starts.values())).numpy().tobytes())
             self._told = f"from {digest.hexdigest()}, {self._told}"
-        self._test: _TestSet | None = None
         self._held: AgentSamples | None = None
+        self._tests: dict[LabelAttack | None, _TestSet] = {}
         self._lowest: dict[tuple[int, ...], float] = {}
 
     def _vector(self, start: Mapping[int, Tensor] | None, seed: int) -> Tensor:
@@ -126,18 +130,26 @@ class SoftmaxTask(DatasetTask):
 
     def gradients(self, state: State, update: int, out: Tensor) -> Tensor:
         if self._sampled is not None:
-            return self._sampled.gradients(state.models, update, out)
-        return self._way.gradients(state.models, out)
+            return self._sampled.gradients(state, update, out)
+        gradients = self._way.gradients(state.models, state.iteration + 1, out)
+        self._stamped.rewrite(state.models, state.iteration + 1, gradients)
+        return gradients
 
-    def gradients_at(self, common: Tensor, models: Tensor) -> tuple[Tensor, Tensor]:
-        return self._way.gradients_at(common, models)
+    def gradients_at(
+        self, common: Tensor, models: Tensor, iteration: int = 1
+    ) -> tuple[Tensor, Tensor]:
+        gradients, costs = self._way.gradients_at(common, models, iteration)
+        everywhere = common.unsqueeze(1).expand_as(models)
+        self._stamped.rewrite(everywhere, iteration, gradients, costs)
+        return gradients, costs
 
     def losses(self, run: int, agent: int, models: Tensor, samples: int, iteration: int) -> Tensor:
         places = self.judging_samples(run, agent, samples, iteration)
         if self._held is None:
             self._held = AgentSamples(self)
-        samples_held = self._held.inputs(agent, places).flatten(1)
-        labels = self._held.labels(run, agent, places)
+        inputs = self._held.inputs(agent, places)
+        samples_held = self._held.seen(run, agent, places, iteration, inputs).flatten(1)
+        labels = self._held.labels(run, agent, places, iteration)
         rows, features = models.reshape(-1, self.model.width), self.model.features
         scores = rows[:, :features] @ samples_held.T + rows[:, features : features + 1]
         scores = scores.view(len(models), self.model.classes, -1)
@@ -147,11 +159,17 @@ class SoftmaxTask(DatasetTask):
         return (scores.logsumexp(1) - own).mean(-1, dtype=torch.float64)
 
     def test(
-        self, models: Tensor, buffers: Tensors, which: Sequence[int], loss: bool = False
+        self,
+        models: Tensor,
+        buffers: Tensors,
+        which: Sequence[int],
+        loss: bool = False,
+        trigger: LabelAttack | None = None,
     ) -> tuple[Tensor, Tensor]:
-        if self._test is None:
-            self._test = _TestSet(self.dataset, self.model, self.dtype, self.device)
-        tests = self._test
+        if trigger not in self._tests:
+            tested = self.tested(trigger)
+            self._tests[trigger] = _TestSet(tested, self.model, self.dtype, self.device)
+        tests = self._tests[trigger]
 
         def evaluate(first: int) -> tuple[Tensor, Tensor]:
             return tests.evaluate(models[list(which[first : first + TESTED])], loss)
@@ -250,40 +268,41 @@ class _TestSet:
 class _InBatches:
     """Gradients of softmax regression over batches; runs with one seed share theirs.
 
-    ``whole`` computes full gradients of the task and holds its samples.
+    ``whole`` computes full gradients of the task and holds its samples; ``stamped`` has those with
+    a patch.
     """
 
-    def __init__(self, task: DatasetTask, whole: AgentByAgent, batches: Batches) -> None:
+    def __init__(
+        self, task: DatasetTask, whole: AgentByAgent, batches: Batches, stamped: StampedAgents
+    ) -> None:
         self._whole, self._batches = whole, batches
-        self._agents, self._workers = task.agents, task.workers
-        self._labels = AgentSamples(task)
+        self._task, self._workers = task, task.workers
+        self._labels, self._stamped = AgentSamples(task), stamped
         self._runs: dict[int, list[int]] = {}
         for number, run in enumerate(task.runs):
             self._runs.setdefault(run.seed, []).append(number)
 
-    def gradients(self, models: Tensor, update: int, out: Tensor) -> Tensor:
+    def gradients(self, state: State, update: int, out: Tensor) -> Tensor:
         """``[runs, agents, classes, width]`` every agent's gradient at its own model."""
+        models, iteration, task = state.models, state.iteration + 1, self._task
+        whole = self._whole.clean_gradients
+        deciding = judges(task.runs, task.members, models, whole, iteration)
 
         def evaluate(agent: int) -> None:
             for seed, runs in self._runs.items():
-                out[runs, agent] = self._gradient(models[runs, agent], seed, agent, update, runs)
+                places = self._batches.places(seed, agent, update)
+                held = self._whole.samples(agent)
+                samples = held.index_select(0, torch.from_numpy(places).to(held.device))
+                scores = scores_of(models[runs, agent], samples)
+                labels = []
+                for run, own in zip(runs, scores, strict=True):
+                    attack = task.runs[run].attack
+                    judge = deciding[attack][run, agent] if attack in deciding else None
+                    judged = own if judge is None else scores_of(judge, samples)
+                    here = self._labels.labels(run, agent, places, iteration)
+                    labels.append(here.by(judged.T))
+                out[runs, agent] = gradients_of(scores, torch.stack(labels), samples)
+                self._stamped.rewrite_batch(models, runs, agent, iteration, places, out)
 
-        self._workers.map(evaluate, range(self._agents))
+        self._workers.map(evaluate, range(task.agents))
         return out
-
-    def _gradient(
-        self, models: Tensor, seed: int, agent: int, update: int, runs: Sequence[int]
-    ) -> Tensor:
-        """``[runs, classes, width]`` one agent's gradient in the runs with one seed."""
-        places = self._batches.places(seed, agent, update)
-        held = self._whole.samples(agent)
-        samples = held.index_select(0, torch.from_numpy(places).to(held.device))
-        scores = (models.flatten(0, 1) @ samples.T).view(*models.shape[:2], -1)
-        labels = [
-            self._labels.labels(run, agent, places).by(own.T)
-            for run, own in zip(runs, scores, strict=True)
-        ]
-        likely = scores.softmax(1)
-        chosen = torch.stack(labels).unsqueeze(1)
-        likely.scatter_add_(1, chosen, likely.new_full((), -1.0).expand(chosen.shape))
-        return (likely.flatten(0, 1) @ samples).div_(len(places)).view_as(models)

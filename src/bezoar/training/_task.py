@@ -3,7 +3,7 @@
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from typing import Any, ClassVar, TypeVar
 
@@ -17,6 +17,7 @@ from bezoar._errors import BezoarError
 from bezoar._options import choose
 from bezoar._seeds import Purpose, generator
 from bezoar.aggregators import OutputLayer
+from bezoar.attacks import LabelAttack
 from bezoar.data import Dataset, Partition
 from bezoar.networks import Network
 from bezoar.training._run import Run, State
@@ -102,13 +103,16 @@ class Task(ABC):
         """
 
     @abstractmethod
-    def gradients_at(self, common: Tensor, models: Tensor) -> tuple[Tensor, Tensor]:
+    def gradients_at(
+        self, common: Tensor, models: Tensor, iteration: int = 1
+    ) -> tuple[Tensor, Tensor]:
         """Full gradients and costs of every agent at one model a run.
 
         Args:
             common: ``[runs, …]`` where to take them.
             models: ``[runs, agents, …]`` the agents' own models, by which dynamic attacks choose
                 their labels.
+            iteration: the iteration whose labels they are of, counted from 1.
 
         Returns:
             ``[runs, agents, …]`` gradients, and ``[runs, agents]`` costs, float64 and correct
@@ -128,7 +132,12 @@ class Task(ABC):
         raise BezoarError("losses: this task cannot tell those of single models")
 
     def test(
-        self, models: Tensor, buffers: Tensors, which: Sequence[int], loss: bool = False
+        self,
+        models: Tensor,
+        buffers: Tensors,
+        which: Sequence[int],
+        loss: bool = False,
+        trigger: LabelAttack | None = None,
     ) -> tuple[Tensor, Tensor]:
         """Accuracy and mean cross-entropy on the test set of some of the models ``[n, …]``.
 
@@ -137,6 +146,8 @@ class Task(ABC):
             buffers: ``[n, …]`` for each name in :attr:`buffers`.
             which: the numbers of the models to test.
             loss: whether the second result is needed.
+            trigger: an attack whose patch test samples get. Then those of its target class are left
+                out, and the target is right for all others.
 
         Returns:
             One number a tested model and one again, float64.
@@ -231,8 +242,18 @@ class DatasetTask(Task):
             )
         for run in runs:
             run.attack.check(dataset.classes)
+            run.attack.check_samples(dataset.train)
         self.dataset, self.largest_part = dataset, int(partition.sizes.max())
         self.partition = partition if members is None else partition.only(self.members)
+        self._triggered: dict[LabelAttack, Dataset] = {}
+
+    def tested(self, trigger: LabelAttack | None) -> Dataset:
+        """The dataset whose test samples are tested on; see :meth:`Task.test`."""
+        if trigger is None:
+            return self.dataset
+        if trigger not in self._triggered:
+            self._triggered[trigger] = _with_trigger(self.dataset, trigger)
+        return self._triggered[trigger]
 
     def judging_samples(self, run: int, agent: int, samples: int, iteration: int) -> Ints:
         """Which of its samples an agent takes the losses of its inputs on, in one iteration."""
@@ -249,6 +270,16 @@ class DatasetTask(Task):
         for part in (self.partition.order, self.partition.offsets):
             digest.update(np.ascontiguousarray(part).data)
         return digest.hexdigest()
+
+
+def _with_trigger(dataset: Dataset, attack: LabelAttack) -> Dataset:
+    """Test samples whose label an attack changes, with its patch and its labels."""
+    true = dataset.test_labels
+    changed = attack.eligible(true)
+    labels = attack.corrupt(true, dataset.classes, np.random.default_rng(0))[changed]
+    patch = attack.patch(dataset.sample_shape)
+    stamped = np.where(patch, np.uint8(255), dataset.test[changed])
+    return replace(dataset, test=stamped, test_labels=labels)
 
 
 def start_of(start: Mapping[int, Start], seed: int) -> Start:
