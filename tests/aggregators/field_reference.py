@@ -233,7 +233,8 @@ def _around_median(inputs, kept):
     """By coordinates the mean of the values closest to the median; on ties of both ways."""
     values = np.sort(np.stack(inputs), axis=0)
     low, high = values[(len(values) - 1) // 2], values[len(values) // 2]
-    away = np.maximum(np.maximum(low - values, values - high), 0)
+    with np.errstate(invalid="ignore"):  # of what is infinite, which is set next
+        away = np.maximum(np.maximum(low - values, values - high), 0)
     away[np.isinf(values)] = np.inf
     means = []
     for side in (1, -1):  # which of equally close values go first
