@@ -269,8 +269,11 @@ def distance_filter(w, inputs, mixing, q):
 
 
 def total_variation(w, inputs, mixing, q, strength=1e-3):
-    own = inputs[w]
-    return own + strength * sum(np.sign(y - own) for v, y in inputs.items() if v != w), None
+    own, pulls = inputs[w], 0.0 * inputs[w]
+    for y in inputs.values():
+        equal = np.isclose(y, own, rtol=1e-14, atol=0)  # but for rounding
+        pulls += np.where(equal, 0, np.sign(y - own))
+    return own + strength * pulls, None
 
 
 FIELD = (
