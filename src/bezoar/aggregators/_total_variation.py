@@ -49,7 +49,7 @@ class TotalVariation(CoordinateAggregator):
         pulls, size = torch.zeros_like(own, dtype=dtype), own.abs()
         for value in others:
             away = value - own
-            equal = away.abs() <= rounding * torch.maximum(size, value.abs())
+            equal = away.abs() <= rounding * torch.minimum(size, value.abs())
             pulls += away.sign_().masked_fill_(equal, 0).nan_to_num_(nan=0)
         return pulls.mul_(self.strength / sqrt(max(1, iteration))).add_(own)
 
