@@ -229,21 +229,22 @@ def caf(w, inputs, mixing, q):
     return share @ points, dict(zip(good, share, strict=True))
 
 
-def _around_median(values, kept):
-    """The mean of the sorted values closest to the median; on ties of both ways to break them."""
-    order = np.sort(values)
-    low, high = order[(len(order) - 1) // 2], order[len(order) // 2]
-    found = []
-    for side in (1, -1):  # how far a value is from the middle two, and which side goes first
-        far = [np.inf if np.isinf(v) else max(low - v, v - high, 0.0) for v in order]
-        away = list(zip(far, side * order, strict=True))
-        found.append(np.mean([side * v for _, v in sorted(away)[:kept]]))
-    return np.mean(found)
+def _around_median(inputs, kept):
+    """By coordinates the mean of the values closest to the median; on ties of both ways."""
+    values = np.sort(np.stack(inputs), axis=0)
+    low, high = values[(len(values) - 1) // 2], values[len(values) // 2]
+    with np.errstate(invalid="ignore"):  # of what is infinite, which is set next
+        away = np.maximum(np.maximum(low - values, values - high), 0)
+    away[np.isinf(values)] = np.inf
+    means = []
+    for side in (1, -1):  # which of equally close values go first
+        closest = np.lexsort((side * values, away), axis=0)[:kept]
+        means.append(np.take_along_axis(values, closest, axis=0).mean(axis=0))
+    return np.mean(means, axis=0), None
 
 
 def meamed(w, inputs, mixing, q):
-    columns = np.stack(list(inputs.values())).T
-    return np.array([_around_median(column, len(inputs) - q) for column in columns]), None
+    return _around_median(list(inputs.values()), len(inputs) - q)
 
 
 def bulyan(w, inputs, mixing, q):
@@ -255,8 +256,7 @@ def bulyan(w, inputs, mixing, q):
             scores[v] = sum(apart[: max(1, len(left) - q - 2)]) if is_finite(y) else np.inf
         best = in_order(scores)[0]
         picked.append(left.pop(best))
-    columns = np.stack(picked).T
-    return np.array([_around_median(column, len(picked) - 2 * q) for column in columns]), None
+    return _around_median(picked, len(picked) - 2 * q)
 
 
 def distance_filter(w, inputs, mixing, q):
@@ -269,8 +269,11 @@ def distance_filter(w, inputs, mixing, q):
 
 
 def total_variation(w, inputs, mixing, q, strength=1e-3):
-    own = inputs[w]
-    return own + strength * sum(np.sign(y - own) for v, y in inputs.items() if v != w), None
+    own, pulls = inputs[w], 0.0 * inputs[w]
+    for y in inputs.values():
+        equal = np.isclose(y, own, rtol=1e-14, atol=0)  # but for rounding
+        pulls += np.where(equal, 0, np.sign(y - own))
+    return own + strength * pulls, None
 
 
 FIELD = (

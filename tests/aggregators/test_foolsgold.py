@@ -71,7 +71,7 @@ def exchanges(rule, network, rounds):
     sums = torch.zeros(1, exchange.links.length, LENGTH, dtype=torch.float64)
     for number, (messages, before) in enumerate(rounds, start=1):
         known = {"model_before_step": torch.from_numpy(before)[None]}
-        update = UpdateSums(sums, torch.zeros_like(sums))
+        update = UpdateSums([0], sums, torch.zeros_like(sums))
         sent = Sent(torch.from_numpy(messages)[None], None, known, number, sums=update)
         yield exchange(sent)[0][0].numpy()
         sums = update.after
@@ -128,7 +128,7 @@ def test_false_messages_are_summed_up_where_they_are_heard():
     known = {"model_before_step": torch.from_numpy(before)[None]}
     one = np.array([0])
     false = FalseMessages(torch.from_numpy(lie)[None], one, one + 3, one + 1, one)
-    sums = UpdateSums(zeros, torch.zeros_like(zeros))
+    sums = UpdateSums([0], zeros, torch.zeros_like(zeros))
     sent = Sent(torch.from_numpy(messages)[None], false, known, 1, sums=sums)
     [found], _ = exchange(sent)
     told = messages.copy()

@@ -11,6 +11,9 @@ from torch import Tensor
 from bezoar._options import Positive
 from bezoar.aggregators._rule import THREATS, CoordinateAggregator
 
+#: Values that differ by so many roundings are equal: the sign of their difference means nothing.
+ROUNDING = 64
+
 
 @dataclass(frozen=True)
 class TotalVariation(CoordinateAggregator):
@@ -20,8 +23,8 @@ class TotalVariation(CoordinateAggregator):
     its own value, however far that is; nobody is dropped. The authors penalise ``λ Σ ‖x_w − x_v‖₁``
     in the cost, so that the signs are those of the models before the local update and ``s/√k`` is
     the step size times ``λ``. An agent of Algorithm 1 does not hear its neighbours' models before
-    their updates, so here the signs are those of the messages. NaN counts as plus infinity; an own
-    value that is not finite stays.
+    their updates, so here the signs are those of the messages, and zero where values are equal but
+    for rounding. NaN counts as plus infinity; an own value that is not finite stays.
 
     Args:
         strength: how far a neighbour moves a coordinate in the first iteration, ``s``.
@@ -42,9 +45,12 @@ class TotalVariation(CoordinateAggregator):
         self, values: Sequence[Tensor], estimate: int, dtype: torch.dtype, iteration: int
     ) -> Tensor:
         own, *others = values
-        pulls = torch.zeros_like(own, dtype=dtype)
+        rounding = ROUNDING * torch.finfo(own.dtype).eps
+        pulls, size = torch.zeros_like(own, dtype=dtype), own.abs()
         for value in others:
-            pulls += torch.sign(value - own).nan_to_num_(nan=0)
+            away = value - own
+            equal = away.abs() <= rounding * torch.minimum(size, value.abs())
+            pulls += away.sign_().masked_fill_(equal, 0).nan_to_num_(nan=0)
         return pulls.mul_(self.strength / sqrt(max(1, iteration))).add_(own)
 
     def extent(self, values: Sequence[Tensor], estimate: int) -> tuple[Tensor, Tensor]:

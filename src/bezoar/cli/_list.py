@@ -67,7 +67,7 @@ def _withstands(rule: Any) -> dict[str, Any]:
     """What a rule declares that it withstands, and the order of ρ where the theory knows it."""
     orders = {row.aggregator: row.order for row in theory.contraction_orders(0.0)}
     # A function of the user's own that makes rules declares nothing.
-    told = rule if isinstance(rule, type) else Aggregator
+    told: type[Aggregator] = rule if isinstance(rule, type) else Aggregator
     return {
         **{threat: threat in told.withstands if told.withstands else None for threat in THREATS},
         "breakdown": told.breakdown,

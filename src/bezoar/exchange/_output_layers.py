@@ -63,7 +63,7 @@ class GatheredLayers:
     def _changes(self, rows: Tensor, slot: int) -> Tensor:
         """``[n, m, classes]`` :meth:`changes` of some neighbourhoods ``[n, m]``."""
         values = self.layers[rows]
-        norms = torch.linalg.vector_norm(values - values[:, slot : slot + 1], dim=-1)
+        norms: Tensor = torch.linalg.vector_norm(values - values[:, slot : slot + 1], dim=-1)
         if self.biases is not None:
             biases = self.biases[rows]
             norms += (biases - biases[:, slot : slot + 1]).abs()

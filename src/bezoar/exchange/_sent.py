@@ -87,10 +87,13 @@ class UpdateSums:
     """What every input changed in the output layer, summed up over all iterations.
 
     Attributes:
-        before: ``[runs, links, length]`` the sums so far; links as :class:`Links` has them.
+        runs: which runs keep sums.
+        before: ``[kept, links, length]`` the sums so far of these runs; links as :class:`Links` has
+            them.
         after: memory like it, into which the sums with this exchange are written.
     """
 
+    runs: Sequence[int]
     before: Tensor
     after: Tensor
 

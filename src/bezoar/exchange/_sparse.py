@@ -93,7 +93,8 @@ class SparseExchange(GatheredExchange):
         known = finite[:, :slots] & finite[:, slots:]
         updates = updates.masked_fill_(~known.unsqueeze(-1), 0)
         device = updates.device
-        runs = torch.tensor(piece.runs, device=device)[:, None] * sums.before.shape[1]
+        kept = [sums.runs.index(run) for run in piece.runs]
+        runs = torch.tensor(kept, device=device)[:, None] * sums.before.shape[1]
         links = (runs + piece.here.first_link).flatten().unsqueeze(-1)
         links = (links + torch.arange(slots, device=device)).flatten()
         width = updates.shape[-1]

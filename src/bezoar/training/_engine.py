@@ -110,6 +110,8 @@ class Engine:
         self.listening = check_listening(listening, iterations)
         self._exchanges = exchanges or InMemory(task, tuning or Tuning())
         self._free: list[Tensor] = []  # memory like the models, to be used again
+        sums = enumerate(run.aggregator.sums_updates() for run in self.runs)
+        self._summing = [number for number, keeps in sums if keeps]
         self._summed: Tensor | None = None  # memory like the sums of updates, if some are kept
         self._shares: Tensor | None = None  # who was listened to in the last exchange, if measured
 
@@ -165,7 +167,7 @@ class Engine:
         if (summed := state.tensors.get("update_sums")) is not None:
             if self._summed is None:
                 self._summed = torch.zeros_like(summed)
-            sums = UpdateSums(summed, self._summed)
+            sums = UpdateSums(self._summing, summed, self._summed)
         return Sent(messages.flatten(2), false, remembered, k, progress, judge, sums)
 
     def exchange(self, state: State, sent: Sent, k: int) -> Tensor:
@@ -243,13 +245,13 @@ class Engine:
 
     def _update_sums(self, models: Tensor) -> dict[str, Tensor]:
         """What rules that go by sums of updates keep, before the first iteration."""
-        rules = [run.aggregator for run in self.runs if run.aggregator.sums_updates()]
-        if not rules:
+        if not self._summing:
             return {}
+        rules = [self.runs[run].aggregator for run in self._summing]
         layers = [layer_of(rule, self.task.output_layer) for rule in rules]
         width = max(layer.classes * layer.features for layer in layers)
         links = self._exchanges.at(1).links.length
-        return {"update_sums": models.new_zeros(len(self.runs), links, width)}
+        return {"update_sums": models.new_zeros(len(rules), links, width)}
 
     def _memory(self, state: State) -> Tensor:
         """Memory like the models that nobody needs any more."""

@@ -58,7 +58,8 @@ class FlatModel:
             sizes = {id(each): each.numel() for each in named.values()}
             before = list(sizes)[: [*sizes, id(output[1].bias)].index(id(output[1].bias))]
             bias = None if output[1].bias is None else sum(sizes[each] for each in before)
-            self.output_layer = OutputLayer(*weight.shape, bias=bias)
+            classes, features = weight.shape
+            self.output_layer = OutputLayer(classes, features, bias=bias)
         #: The shape of every parameter, by name, in the order of a vector.
         self.shapes = {name: tuple(each.shape) for name, each in named.items()}
         self._sizes = [each.numel() for each in named.values()]

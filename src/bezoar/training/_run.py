@@ -50,7 +50,8 @@ class State:
     Attributes:
         iteration: how many iterations are done.
         tensors: named tensors whose first dimension is the runs: the ``"models"``
-            ``[runs, agents, …]``, and what tasks and optimisers keep beside them.
+            ``[runs, agents, …]``, and what tasks and optimisers keep beside them. What few rules
+            keep is that of their runs alone.
     """
 
     iteration: int
