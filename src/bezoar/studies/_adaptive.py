@@ -10,6 +10,7 @@ RULES = (
     "clipped_gossip:threshold=adaptive",
     "clipped_sum",
     "nearest",
+    "nnm+nearest",
     "nnm+trimmed_mean",
 )
 
@@ -18,7 +19,7 @@ FIXED = "clipped_gossip"
 
 PANELS = {"fan": "Fan", "line": "Line"}
 
-PLACES = {"by_class": "by class", "iid": "i.i.d."}
+PLACES = {"by_class": "by class", "dirichlet:alpha=1.0": "Dirichlet 1", "iid": "i.i.d."}
 
 
 def _cases() -> list[Case]:

@@ -12,7 +12,7 @@ POISONED = 2
 
 PANELS = {"iid": "i.i.d.", "by_class": "by class"}
 
-ESTIMATES = (0, 1, 2, 4)
+ESTIMATES = (0, 1, 2, 3, 4)
 
 
 def _cases() -> list[Case]:
