@@ -22,6 +22,9 @@ class Purpose(IntEnum):
     SAMPLES = 11
     PLACEMENT = 12
     MESSAGES = 13
+    SILENT_LINKS = 20
+    SILENT_AGENTS = 21
+    AWAKE = 22
 
 
 def generator(

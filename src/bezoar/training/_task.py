@@ -16,6 +16,7 @@ from bezoar._errors import BezoarError
 from bezoar._options import choose
 from bezoar.aggregators import OutputLayer
 from bezoar.data import Dataset, Partition
+from bezoar.networks import UnreliableNetwork
 from bezoar.training._run import Run, State
 from bezoar.training._workers import Workers
 
@@ -164,6 +165,12 @@ def check_runs(runs: Sequence[Run]) -> None:
     for run in runs:
         for network in run.network.turns:
             run.aggregator.check(network)
+        if isinstance(run.network, UnreliableNetwork) and run.aggregator.inputs_needed(0) > 1:
+            raise BezoarError(
+                f"aggregator {run.aggregator.name}: it needs {run.aggregator.inputs_needed(0)} "
+                "inputs, but where links or agents are silent, an agent may have its own alone; "
+                "choose another rule, or let nobody be silent"
+            )
         if non_negative("weight_decay", run.weight_decay) == inf:
             raise BezoarError("weight_decay: expected a finite number, found inf")
 
