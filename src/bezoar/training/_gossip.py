@@ -29,7 +29,9 @@ class Gossip(Algorithm):
     An agent that wakes makes its local update, sends the result to its neighbours, and applies its
     rule to it and to what each neighbour sent last; before anybody has sent, that is where all
     start. The others keep their models and momentum. Who wakes is drawn by the seed and the
-    iteration. If all wake, it is Algorithm 1.
+    iteration. If all wake, it is Algorithm 1. What is told of who listened to whom is what it would
+    be if all woke. Everyone's gradient is computed, so an iteration takes as long as one of
+    Algorithm 1.
 
     Args:
         awake: how many agents wake in an iteration.
