@@ -63,12 +63,12 @@ def read_options(
     """
     model = options_model(make)
     try:
-        if as_text:
-            lists = {name for name in given if name in model.model_fields and _is_list(model, name)}
-            split = {
-                name: value.split() if name in lists else value for name, value in given.items()
-            }
-            read = model.model_validate_strings(split)
+        lists = {name for name in given if as_text and _is_list(model, name)}
+        if lists:  # pydantic reads no lists of texts otherwise
+            split = {name: given[name].split() if name in lists else given[name] for name in given}
+            read = model.model_validate(split)
+        elif as_text:
+            read = model.model_validate_strings(dict(given))
         else:
             read = model.__pydantic_validator__.validate_json(options_text(given), strict=True)
     except ValidationError as error:
@@ -112,8 +112,9 @@ def options_model(make: Callable[..., Any]) -> type[BaseModel]:
 
 def _is_list(model: type[BaseModel], option: str) -> bool:
     """Whether the values of an option are lists."""
-    kind = model.model_fields[option].annotation
-    return any(get_origin(each) in (list, tuple) for each in (kind, *get_args(kind)))
+    field = model.model_fields.get(option)
+    kinds = () if field is None else (field.annotation, *get_args(field.annotation))
+    return any(get_origin(kind) in (list, tuple) for kind in kinds)
 
 
 @cache

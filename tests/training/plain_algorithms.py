@@ -100,7 +100,7 @@ class GossipLoop(AlgorithmLoop):
         rng = generator(self.run.seed, Purpose.AWAKE, iteration=iteration)
         awake = sorted(rng.permutation(len(self.models))[: self.awake].tolist())
         before = self.vectors()
-        self.held = self.held or before
+        self.held = self.held or list(before)
         for w in awake:
             self.held[w] = self.vector(self.local_update(w, iteration))
         network = self.network(iteration)

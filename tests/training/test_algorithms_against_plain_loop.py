@@ -170,7 +170,7 @@ def test_trackers_lead_everyone_to_the_minimum(workers):
     """With a constant step and different costs, Algorithm 1 stops beside it."""
     network = TWO_CASTLE.with_poisoned([])
     run = Run(network, aggregators.WeightedMean(), attacks.LabelFlip(), training.Constant(0.3))
-    task = training.random_quadratics([run], workers, smoothness=1.0, dtype="float64")
+    task = training.random_quadratics([run], workers)
     found = {}
     for algorithm in training.AdaptThenCombine(), training.GradientTracking():
         engine = training.Engine(

@@ -110,7 +110,7 @@ class _Losses:
         return _remaining(whole, self.links, self.agents, self.seed, iteration)
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=16)
 def _remaining(
     whole: Network, silent_links: float, silent_agents: float, seed: int, iteration: int
 ) -> RemainingNetwork:
