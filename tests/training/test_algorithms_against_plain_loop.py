@@ -4,10 +4,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
+import torch
 from plain_algorithms import LOOPS
 from setting import FAN, TWO_CASTLE, final_models
+from small_networks import Residual
 
-from bezoar import BezoarError, aggregators, attacks, training
+from bezoar import BezoarError, aggregators, attacks, data, training
 from bezoar.exchange import Tuning
 from bezoar.networks import NetworkOverTime, UnreliableNetwork
 from bezoar.training import Checkpoint, Run, Workers
@@ -219,3 +221,38 @@ def test_gradient_tracking_has_one_local_step(problem, workers):
     task = problem().engine([run], workers).task
     with pytest.raises(BezoarError, match=r"local_steps: .*found 2 local steps; allowed: 1"):
         training.Engine(task, iterations=1, local_steps=2, algorithm=training.GradientTracking())
+
+
+def test_who_sleeps_keeps_everything(small_mnist, workers):
+    """Models, momentum, and the statistics of batch norm."""
+    run = Run(TWO_CASTLE, aggregators.IOS(), LABELS, optimizer=training.Momentum())
+    dealt = data.partition("iid")(small_mnist.train_labels, 10, 10, np.random.default_rng(0))
+    task = training.NetworkTask(small_mnist, dealt, [run], workers, model=Residual, batch=4)
+    engine = training.Engine(task, iterations=2, algorithm=training.Gossip(3))
+    before = engine.start()
+    copies = {name: tensor.clone() for name, tensor in before.tensors.items()}
+    after = engine.step(before).tensors
+    moved = (after["models"] != copies["models"]).any(-1)[0]
+    assert moved.sum() == 3
+    own = ("models", "momentum", "last_messages", *task.buffers)
+    assert len(own) > 5
+    for name in own:
+        changed = (after[name] != copies[name]).flatten(2).any(-1)[0]
+        assert torch.equal(changed, moved), name
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_every_rule_and_attack_goes_with_every_variant(variant, workers):
+    network, algorithm, rounds = VARIANTS[variant]
+    made = {name: kind() for name, kind in aggregators.AGGREGATORS.items() if name != "lfighter"}
+    rules = [*made.values(), aggregators.LFighter(head=(2, 3)), aggregators.create("nnm+krum")]
+    lies = [kind() for kind in attacks.ATTACKS.values()]
+    usual = {"schedule": training.Constant(0.1)}
+    runs = [Run(network, rule, attacks.SignFlip(), **usual) for rule in rules]
+    runs += [Run(network, aggregators.IOS(), attack, **usual) for attack in lies]
+    task = training.random_quadratics(runs, workers, 8)
+    engine = training.Engine(task, iterations=4, algorithm=algorithm, rounds=rounds)
+    for run, history in zip(runs, engine.train(), strict=True):
+        models = history.models.numpy()[list(network.regular)]
+        assert np.isfinite(models).all(), run
+        assert np.abs(models).max() > 0, run
