@@ -152,7 +152,7 @@ class Aggregator(Part):
             expected = self.assumed(whole.degrees + 1)
         if network is whole:
             return expected
-        return np.minimum(expected, self._bearable(network.degrees + 1, int(expected.max())))
+        return np.minimum(expected, self.bearable(network.degrees + 1, int(expected.max())))
 
     def assumed(self, inputs: Ints) -> Ints:
         """``[...]`` the same for a number in the option, of agents with ``[...]`` inputs.
@@ -163,9 +163,9 @@ class Aggregator(Part):
         if isinstance(option, int):
             return np.full(inputs.shape, option)
         number = min(int(option.removeprefix(UP_TO)), int(inputs.max()))
-        return np.minimum(self._bearable(inputs, number), inputs - 1)
+        return np.minimum(self.bearable(inputs, number), inputs - 1)
 
-    def _bearable(self, inputs: Ints, most: int) -> Ints:
+    def bearable(self, inputs: Ints, most: int) -> Ints:
         """``[...]`` the largest estimate that the rule can bear with ``[...]`` inputs, or 0."""
         needed = self.inputs_needed(np.arange(most + 1))
         return np.maximum(np.searchsorted(needed, inputs, side="right") - 1, 0)
