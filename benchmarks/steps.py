@@ -154,7 +154,7 @@ def _halves(
             engine.task.gradients(state, iteration, gradients)
             messages = engine.local_updates(state, gradients, iteration)
             middle = time.perf_counter()
-            models = engine.exchange(state, engine.send(state, messages, iteration), iteration)
+            models = engine.aggregate(state, messages, state.models, iteration)
             end = time.perf_counter()
         state = State(iteration, {**state.tensors, "models": models})
         moved = time.perf_counter()

@@ -106,8 +106,8 @@ def test_the_contributing_guide_shows_the_shortest_rule_as_it_is():
 
 def test_the_architecture_page_quotes_the_engine():
     page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-    engine = (ROOT / "src/bezoar/training/_engine.py").read_text(encoding="utf-8")
+    modules = [ROOT / f"src/bezoar/training/_{name}.py" for name in ("algorithms", "engine")]
     quoted = blocks(page, "python")
-    assert len(quoted) == 2
-    for code in quoted:
-        assert code in engine
+    assert len(quoted) == 3
+    for code, module in zip(quoted, (modules[0], *modules[1:] * 2), strict=True):
+        assert code in module.read_text(encoding="utf-8")

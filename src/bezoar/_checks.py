@@ -23,6 +23,13 @@ def positive(field: str, found: float) -> float:
     return float(found)
 
 
+def share(field: str, found: float) -> float:
+    """``found`` as a float, or an error unless it is a number from 0 to 1."""
+    if non_negative(field, found) > 1:
+        raise BezoarError(f"{field}: expected a number from 0 to 1, found {found!r}")
+    return float(found)
+
+
 def instance(field: str, found: Any, kinds: type | tuple[type, ...], expected: str) -> Any:
     """``found`` as it is, or an error unless it is of one of the kinds that are ``expected``."""
     if not isinstance(found, kinds):

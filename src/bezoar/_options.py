@@ -11,7 +11,7 @@ from dataclasses import fields
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, TypeVar, get_args, get_type_hints
+from typing import Annotated, Any, ClassVar, TypeVar, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic_core import ErrorDetails, PydanticSerializationError, to_json
@@ -55,15 +55,19 @@ def read_options(
 ) -> dict[str, Any]:
     """Every option of a class or function, with the given values or the defaults.
 
-    Values may be given ``as_text``, as on the command line: ``"no"`` is then false. Relative paths
-    are relative to the ``folder``.
+    Values may be given ``as_text``, as on the command line: ``"no"`` is then false, and the items
+    of a list have spaces between them. Relative paths are relative to the ``folder``.
 
     Raises:
         BezoarError: with the option, what was found and what is allowed.
     """
     model = options_model(make)
     try:
-        if as_text:
+        lists = {name for name in given if as_text and _is_list(model, name)}
+        if lists:  # pydantic reads no lists of texts otherwise
+            split = {name: given[name].split() if name in lists else given[name] for name in given}
+            read = model.model_validate(split)
+        elif as_text:
             read = model.model_validate_strings(dict(given))
         else:
             read = model.__pydantic_validator__.validate_json(options_text(given), strict=True)
@@ -104,6 +108,13 @@ def options_model(make: Callable[..., Any]) -> type[BaseModel]:
         definitions[name] = (hints.get(name, guess), default)
     config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, protected_namespaces=())
     return create_model(getattr(make, "__name__", "options"), __config__=config, **definitions)
+
+
+def _is_list(model: type[BaseModel], option: str) -> bool:
+    """Whether the values of an option are lists."""
+    field = model.model_fields.get(option)
+    kinds = () if field is None else (field.annotation, *get_args(field.annotation))
+    return any(get_origin(kind) in (list, tuple) for kind in kinds)
 
 
 @cache

@@ -54,6 +54,7 @@ KINDS = {
     "start": Kind("models", "STARTS", "Start"),
     "attack": Kind("attacks", "ATTACKS", "Attack", compose="compose"),
     "aggregator": Kind("aggregators", "AGGREGATORS", "Aggregator", compose="compose"),
+    "algorithm": Kind("training", "ALGORITHMS", "Algorithm"),
     "optimizer": Kind("training", "OPTIMIZERS", "Optimizer"),
     "schedule": Kind("training", "SCHEDULES", "Schedule"),
 }

@@ -23,6 +23,9 @@ class Purpose(IntEnum):
     PLACEMENT = 12
     MESSAGES = 13
     JUDGING = 14
+    SILENT_LINKS = 15
+    SILENT_AGENTS = 16
+    AWAKE = 17
 
 
 def generator(

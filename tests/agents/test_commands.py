@@ -195,6 +195,22 @@ def test_attacks_that_need_to_hear_others_first_are_refused(tmp_path, tiny_mnist
         run_agent(settings_of(spec, tmp_path)["0"])
 
 
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"algorithm": "gossip"}, "algorithm gossip: .*allowed: adapt_then_combine, combine_then"),
+        ({"algorithm": "gradient_tracking"}, "algorithm gradient_tracking: .* one model an iter"),
+        ({"rounds": 2}, "rounds: agents .* exchange once an iteration, found 2; allowed: 1"),
+        ({"silent_agents": 0.1}, "silent_links, silent_agents: .*; allowed: 0"),
+        ({"network": {"over_time": ["ring", "line"]}}, "the same neighbours in every iteration"),
+    ],
+)
+def test_variants_that_agents_alone_cannot_follow_are_refused(tmp_path, tiny_mnist, fields, told):
+    spec = RunSpec.read({"network": "ring:agents=3,poisoned=1", **fields})
+    with pytest.raises(BezoarError, match=told):
+        run_agent(settings_of(spec, tmp_path)["0"])
+
+
 def test_another_run_in_the_same_folder_is_refused(tmp_path, spec_file):
     (tmp_path / "plan.json").write_text(json.dumps({"spec": {}}))
     with pytest.raises(BezoarError, match="has agents of another run"):

@@ -58,6 +58,7 @@ def test_every_rule_has_the_bits_of_a_sparse_network(tmp_path, simulated_sparsel
         {"batch": 8, "optimizer": "momentum", "local_steps": 2, "weight_decay": 0.01},
         {"partition": "dirichlet:alpha=0.5", "aggregator": "centered_clipping:memory=true"},
         {"model": "cnn:width=2,hidden=8", "augment": True},
+        {"algorithm": "combine_then_adapt", "attack": "sign_flip", "optimizer": "momentum"},
     ],
     ids=str,
 )

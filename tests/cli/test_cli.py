@@ -162,7 +162,7 @@ def test_list_knows_everything():
     everything = json.loads(inside("list", "--json").stdout)
     assert set(everything) == {
         "aggregators", "networks", "partitions", "attacks", "optimizers", "schedules", "datasets",
-        "models", "starts", "metrics", "before",
+        "models", "starts", "metrics", "before", "algorithms",
     }  # fmt: skip
     assert [entry["name"] for entry in everything["aggregators"]][:2] == [
         "weighted_mean",

@@ -66,6 +66,8 @@ def test_the_examples_fit(validator, path):
         {"network": {"name": "erdos_renyi", "probability": [0.1, 0.5]}},
         {"network": {"name": ["fan", "ring"], "agents": [10, 20]}},
         {"network": {"name": "from_file", "path": "office.graphml"}},
+        {"network": [{"over_time": ["fan", {"name": "line"}]}, {"edges": [["a", "b"]]}]},
+        {"schedule": {"name": "milestones", "milestones": [[3, 5], [4]]}, "rounds": [1, 2]},
         {"aggregator": ["ios:keep_own=true", {"name": "ios", "estimate": ["max", 2]}]},
         {"aggregator": "rules.py:Own"},
         {"dataset": "samples.npz"},

@@ -23,8 +23,9 @@ KEPT = 3
 
 
 def make_runs():
-    """Momentum, rules with memory, networks that change and messages that lie, all at once."""
-    turns = [networks.two_castle(10, 2), networks.fan(10, {4, 5})]
+    """Momentum, rules with memory, networks that change and fail, lies in messages, all at once."""
+    turns = networks.NetworkOverTime([networks.two_castle(10, 2), networks.fan(10, {4, 5})])
+    network = networks.UnreliableNetwork(turns, silent_links=0.2)
     rules = [
         aggregators.CenteredClipping(0.05, steps=2, memory=True),
         aggregators.TrimmedMean(),
@@ -32,7 +33,7 @@ def make_runs():
     ]
     return [
         training.Run(
-            network=turns,
+            network=network,
             aggregator=rule,
             attack=attacks.SignFlip(scale=0.5, broadcast=broadcast),
             schedule=training.Constant(0.005),
@@ -53,7 +54,14 @@ def make_engine(samples, workers, network=False):
     metrics = ("consensus_error", "poison_share", "accuracy")
     if not network:
         task = training.SoftmaxTask(dataset, partition, make_runs(), workers, dtype="float64")
-        return training.Engine(task, iterations=ITERATIONS, every=2, metrics=metrics)
+        return training.Engine(
+            task,
+            iterations=ITERATIONS,
+            every=2,
+            metrics=metrics,
+            algorithm=training.GradientTracking(),
+            rounds=2,
+        )
     task = training.NetworkTask(
         dataset, partition, make_runs()[:4], workers, model=Residual, batch=8, threads=1
     )

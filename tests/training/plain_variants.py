@@ -46,28 +46,40 @@ class VariantLoop(Loop):
         return self.turns[(iteration - 1) % len(self.turns)]
 
     def step(self, iteration):
-        network = self.network(iteration)
         before = [self.vector(model) for model in self.models]
         honest = [self.vector(self.local_update(w, iteration)) for w in range(len(before))]
+        found = self.exchange(honest, before, before, self.network(iteration))
+        self.models = [self.matrix(model) for model in found]
+        self.iteration = iteration + 1
+
+    def exchange(self, honest, before, output, network):
+        """What every agent's rule makes of what it receives.
+
+        ``before`` is what everyone held before the local update, ``output`` what its rule gave
+        last.
+        """
         option = dict(self.run.aggregator.__dict__)
-        mixing = mixing_matrix(network, option.pop("mixing", "metropolis"))
+        mixing = mixing_matrix(network.whole, option.pop("mixing", "metropolis"))
+        estimate = option.pop("estimate", "exact")
         if "strength" in option:
-            option["strength"] /= np.sqrt(iteration)
-        taken_for_poisoned = estimates(network, option.pop("estimate", "exact"))
+            option["strength"] /= np.sqrt(self.iteration)
         self.weights = np.zeros((len(before), len(before)))
-        models = []
+        found = []
         for w, senders in enumerate(closed_neighbourhoods(network)):
             inputs = {v: self.received(v, w, honest, before) for v in senders}
             shares = {v: mixing[w, v] for v in senders}
-            model, given = self.aggregate(
-                w, inputs, shares, taken_for_poisoned[w], before[w], option
-            )
-            models.append(self.matrix(model))
+            shares[w] += sum(mixing[w]) - sum(shares.values())  # of neighbours that are silent
+            q = estimates(network if estimate == "exact" else network.whole, estimate)[w]
+            while network is not network.whole and self.run.aggregator.inputs_needed(q) > len(
+                inputs
+            ):
+                q -= 1
+            made, given = self.aggregate(w, inputs, shares, q, output[w], option)
+            found.append(made)
             self.weights[w] = (
                 np.nan if given is None else [given.get(v, 0) for v in range(len(before))]
             )
-        self.models = models
-        self.iteration = iteration + 1
+        return found
 
     def attacks(self):
         """Whether poisoned agents attack in the iteration that comes next."""
@@ -117,15 +129,17 @@ class VariantLoop(Loop):
 
     def local_update(self, w, iteration):
         """What agent ``w`` holds after its local update."""
-        model, optimizer = self.models[w], self.run.optimizer
-        found = gradient(model, self.samples(w), self.labels(w)) + self.run.weight_decay * model
-        if optimizer.name == "plain":
-            direction = found
-        else:
+        found = gradient(self.models[w], self.samples(w), self.labels(w))
+        return self.models[w] - self.move(w, found, iteration)
+
+    def move(self, w, found, iteration):
+        """What agent ``w`` subtracts from its model because of a gradient."""
+        optimizer, direction = self.run.optimizer, found + self.run.weight_decay * self.models[w]
+        if optimizer.name != "plain":
             fresh = {"momentum": 1 - optimizer.beta, "heavy_ball": 1}[optimizer.name]
-            self.momentum[w] = optimizer.beta * self.momentum[w] + fresh * found
+            self.momentum[w] = optimizer.beta * self.momentum[w] + fresh * direction
             direction = self.momentum[w]
-        return model - self.run.schedule(iteration, self.problem.iterations) * direction
+        return self.run.schedule(iteration, self.problem.iterations) * direction
 
     def received(self, sender, receiver, honest, before):
         """The message that goes from one agent to another; to itself it tells the truth."""

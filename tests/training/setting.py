@@ -25,6 +25,8 @@ class Setting:
     device: str = "cpu"
     batches: bool | None = None
     tuning: Tuning | None = None
+    rounds: int = 1
+    algorithm: training.Algorithm | None = None
 
     def engine(self, runs, workers):
         task = training.SoftmaxTask(
@@ -36,6 +38,8 @@ class Setting:
             every=self.every,
             metrics=self.metrics,
             tuning=self.tuning,
+            rounds=self.rounds,
+            algorithm=self.algorithm,
         )
 
 

@@ -23,7 +23,7 @@ from bezoar.agents._neighbours import Event, Neighbours
 from bezoar.agents._prometheus import serve_metrics
 from bezoar.agents._records import Records
 from bezoar.experiments import Prepared, RunSpec, agreement, one_agent, prepare
-from bezoar.training import Checkpoint, History, Task, Workers
+from bezoar.training import ALGORITHMS, Checkpoint, History, Task, Workers
 
 #: The file in an agent's folder from which it goes on.
 CHECKPOINT = "checkpoint.safetensors"
@@ -156,6 +156,27 @@ def _refuse(run: Prepared) -> None:
         raise BezoarError(
             f"attack {attack.name}: it knows {knows!r}, but an agent sends before it hears others; "
             "allowed: attacks that follow from what the agent itself holds"
+        )
+    if not run.algorithm.alone:
+        alone = [name for name, kind in ALGORITHMS.items() if kind.alone]
+        raise BezoarError(
+            f"algorithm {run.algorithm.name}: agents in processes of their own all send one model "
+            f"an iteration, which is not enough or too much for it; allowed: {', '.join(alone)}"
+        )
+    if run.spec.rounds > 1:
+        raise BezoarError(
+            "rounds: agents in processes of their own exchange once an iteration, found "
+            f"{run.spec.rounds}; allowed: 1"
+        )
+    if run.run.network is not run.network:
+        raise BezoarError(
+            "silent_links, silent_agents: agents in processes of their own are silent only if they "
+            "fail; allowed: 0"
+        )
+    if run.network.turns[0] is not run.network:
+        raise BezoarError(
+            "network: agents in processes of their own have the same neighbours in every "
+            f"iteration, found {run.spec.network}"
         )
     if run.needs is not None:
         raise BezoarError(

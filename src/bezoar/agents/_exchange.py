@@ -142,5 +142,4 @@ def estimate_of(
         expected = sum(network.poisoned_mask[other] for other in (agent, *heard))
     else:
         expected = int(rule.estimates(network)[agent])
-    bearable = [q for q in range(expected + 1) if rule.inputs_needed(q) <= len(heard) + 1]
-    return int(max(bearable, default=0))
+    return int(min(expected, rule.bearable(np.array(len(heard) + 1), expected)))

@@ -178,13 +178,21 @@ class Aggregator(Part):
         return 1 + 0 * estimate
 
     def estimates(self, network: Network) -> Ints:
-        """``[W]`` how many of its inputs each agent takes for poisoned, ``Q_w``."""
-        option = self.wiring()[1]
+        """``[W]`` how many of its inputs each agent takes for poisoned, ``Q_w``.
+
+        Where links are silent, the exact number counts those that are heard. Any other is an upper
+        bound, which silence does not lower. Both are as many as the rule can bear at the most.
+        """
+        option, whole = self.wiring()[1], network.whole
         if option == "exact":
-            return network.poisoned_inputs
-        if option == "max":
-            return np.full(network.agents, network.poisoned_inputs.max())
-        return self.assumed(network.degrees + 1)
+            expected = network.poisoned_inputs
+        elif option == "max":
+            expected = np.full(network.agents, whole.poisoned_inputs.max())
+        else:
+            expected = self.assumed(whole.degrees + 1)
+        if network is whole:
+            return expected
+        return np.minimum(expected, self.bearable(network.degrees + 1, int(expected.max())))
 
     def assumed(self, inputs: Ints) -> Ints:
         """``[...]`` the same for a number in the option, of agents with ``[...]`` inputs.
@@ -195,9 +203,12 @@ class Aggregator(Part):
         if isinstance(option, int):
             return np.full(inputs.shape, option)
         number = min(int(option.removeprefix(UP_TO)), int(inputs.max()))
-        needed = self.inputs_needed(np.arange(number + 1))
-        bearable = np.searchsorted(needed, inputs, side="right") - 1
-        return np.minimum(np.maximum(bearable, 0), inputs - 1)
+        return np.minimum(self.bearable(inputs, number), inputs - 1)
+
+    def bearable(self, inputs: Ints, most: int) -> Ints:
+        """``[...]`` the largest estimate that the rule can bear with ``[...]`` inputs, or 0."""
+        needed = self.inputs_needed(np.arange(most + 1))
+        return np.maximum(np.searchsorted(needed, inputs, side="right") - 1, 0)
 
     def check(self, network: Network) -> None:
         """Refuse, naming the agent, a network on which the rule is impossible at some agent."""

@@ -11,21 +11,30 @@ from bezoar.cli._agents_app import agents_app
 from bezoar.cli._options import (
     FILES,
     STORE,
+    Accumulate,
+    Algorithm,
     Attack,
+    Batch,
     Data,
     DataDir,
     Dataset,
     DryRun,
+    Estimate,
+    GradientSamples,
     Json,
     Keep,
+    LocalSteps,
     Model,
     Network,
     Partition,
     Placement,
     Plot,
     Poisoned,
+    Rounds,
     Samples,
     Schedule,
+    SilentAgents,
+    SilentLinks,
     Workers,
     choice,
 )
@@ -75,29 +84,23 @@ def run(
     data_dir: DataDir = None,
     model: Model = None,
     start: Annotated[str | None, choice("starts", "Or a .safetensors file.")] = None,
+    algorithm: Algorithm = None,
+    rounds: Rounds = None,
+    silent_links: SilentLinks = None,
+    silent_agents: SilentAgents = None,
     optimizer: Annotated[str | None, choice("optimizers")] = None,
     schedule: Schedule = None,
-    batch: Annotated[
-        int | None,
-        typer.Option(help="Samples in a batch. Default: all for softmax, 32 for networks."),
-    ] = None,
+    batch: Batch = None,
     order: Annotated[str | None, typer.Option(help="Of batches: random or consecutive.")] = None,
     augment: Annotated[
         bool | None, typer.Option(help="Crop and mirror images at random.", show_default=False)
     ] = None,
-    local_steps: Annotated[
-        int | None, typer.Option(help="Local updates before an exchange. Default: 1.")
-    ] = None,
-    accumulate: Annotated[
-        int | None, typer.Option(help="Parts a batch is computed in, to save memory. Default: 1.")
-    ] = None,
+    local_steps: LocalSteps = None,
+    accumulate: Accumulate = None,
     autocast: Annotated[
         str | None, typer.Option(help="Compute products in bfloat16 or float16.")
     ] = None,
-    gradient_samples: Annotated[
-        int | None,
-        typer.Option(help="Samples of an agent on which gradients are measured. Default: 256."),
-    ] = None,
+    gradient_samples: GradientSamples = None,
     iterations: Annotated[int | None, typer.Option(help="Default: 1000.")] = None,
     every: Annotated[
         int | None, typer.Option(help="Iterations between measurements. Default: 10.")
@@ -134,14 +137,7 @@ def compare(
             show_default=False,
         ),
     ] = None,
-    estimate: Annotated[
-        str | None,
-        typer.Option(
-            help="How many of its inputs an agent takes for poisoned: a number (default: that of "
-            "poisoned agents), or exact, which no real agent knows.",
-            show_default=False,
-        ),
-    ] = None,
+    estimate: Estimate = None,
     partition: Partition = None,
     attack: Attack = None,
     dataset: Data = None,
@@ -320,7 +316,8 @@ def list_(
         str | None,
         typer.Argument(
             help="aggregators, before (what can be done before one, as in nnm+krum), networks, "
-            "datasets, partitions, models, starts, attacks, optimizers, schedules or metrics."
+            "datasets, partitions, models, starts, attacks, algorithms, optimizers, schedules or "
+            "metrics."
         ),
     ] = None,
     name: Annotated[str | None, typer.Argument(help="One of them: all about it.")] = None,

@@ -59,6 +59,38 @@ Samples = Annotated[
 ]
 Attack = Annotated[str | None, choice("attacks")]
 Model = Annotated[str | None, choice("models", "Default: softmax.")]
+Algorithm = Annotated[str | None, choice("algorithms", "Default: adapt_then_combine.")]
+Estimate = Annotated[
+    str | None,
+    typer.Option(
+        help="How many of its inputs an agent takes for poisoned: a number (default: that of "
+        "poisoned agents), or exact, which no real agent knows.",
+        show_default=False,
+    ),
+]
+LocalSteps = Annotated[
+    int | None, typer.Option(help="Local updates before an exchange. Default: 1.")
+]
+Rounds = Annotated[
+    int | None, typer.Option(help="Exchanges and aggregations an iteration. Default: 1.")
+]
+SilentLinks = Annotated[
+    float | None, typer.Option(help="Probability that a link is silent. Default: 0.")
+]
+SilentAgents = Annotated[
+    float | None, typer.Option(help="Probability that an agent is silent. Default: 0.")
+]
+Batch = Annotated[
+    int | None,
+    typer.Option(help="Samples in a batch. Default: all for softmax, 32 for networks."),
+]
+Accumulate = Annotated[
+    int | None, typer.Option(help="Parts a batch is computed in, to save memory. Default: 1.")
+]
+GradientSamples = Annotated[
+    int | None,
+    typer.Option(help="Samples of an agent on which gradients are measured. Default: 256."),
+]
 Schedule = Annotated[str | None, choice("schedules")]
 Keep = Annotated[
     Path | None, typer.Option(help="Keep finished runs here, and take those that are there.")

@@ -24,7 +24,7 @@ from bezoar.exchange._neighbourhoods import Neighbourhoods, by_size
 from bezoar.exchange._sent import Sent, as_vectors
 from bezoar.exchange._sparse import SparseExchange
 from bezoar.exchange._tuning import DEFAULT, Map, Tuning
-from bezoar.networks import Network
+from bezoar.networks import Network, check_network
 
 
 def is_dense(network: Network, tuning: Tuning = DEFAULT) -> bool:
@@ -219,8 +219,7 @@ def one_by_one(
 def exchange_once(rule: Aggregator, messages: ArrayLike | Tensor, network: Network) -> Tensor:
     """A rule applied to messages ``[..., W, D]`` at every agent of one network."""
     messages = as_vectors("messages", messages)
-    if not isinstance(network, Network):
-        raise BezoarError(f"network: expected a Network or a networkx graph, found {network!r}")
+    network = check_network(network)
     if messages.ndim < 2 or messages.shape[-2] != network.agents:
         raise BezoarError(
             f"messages: expected shape [..., {network.agents}, D], found {list(messages.shape)}"

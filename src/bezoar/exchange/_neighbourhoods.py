@@ -122,7 +122,13 @@ def padded(rules: Sequence[Aggregator], networks: Sequence[Network]) -> Neighbou
     """
     estimates = [tuple(r.estimates(n).tolist()) for r, n in zip(rules, networks, strict=True)]
     runs = tuple(zip(networks, estimates, strict=True))
-    return _padded(runs if len(set(runs)) > 1 else runs[:1], rules[0].wiring()[0])
+    make = _padded if all(map(_returns, networks)) else _padded.__wrapped__
+    return make(runs if len(set(runs)) > 1 else runs[:1], rules[0].wiring()[0])
+
+
+def _returns(network: Network) -> bool:
+    """Whether a network is worth remembering: what silent links leave of one rarely comes again."""
+    return network is network.whole
 
 
 @lru_cache(maxsize=64)
@@ -145,7 +151,8 @@ def by_size(rule: Aggregator, network: Network) -> tuple[Neighbourhoods, ...]:
     estimate only the number of inputs counts.
     """
     estimates = rule.estimates(network) * rule.uses_estimate()
-    return _by_size(network, rule.wiring()[0], tuple(estimates.tolist()))
+    make = _by_size if _returns(network) else _by_size.__wrapped__
+    return make(network, rule.wiring()[0], tuple(estimates.tolist()))
 
 
 @lru_cache(maxsize=64)

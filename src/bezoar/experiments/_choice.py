@@ -1,7 +1,7 @@
 """A part of a run, chosen by name, with every option written out."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,10 @@ FILES = {
 }
 
 #: What is meant by a table without a name, by an option that it has.
-UNNAMED = {"network": {"edges": "from_edges"}}
+UNNAMED = {"network": {"edges": "from_edges", "over_time": "over_time"}}
+
+#: The network that is made of others, and the option that has them.
+OVER_TIME, NETWORKS = "over_time", "networks"
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,12 @@ class Choice:
         """The options that are paths of files."""
         return path_options(_parts.maker(self.kind, self.name)) if self.part is None else ()
 
+    def inner(self) -> "tuple[Choice, ...]":
+        """The choices that it is made of: the networks of one that changes over time."""
+        if (self.kind, self.name) != ("network", OVER_TIME):
+            return ()
+        return tuple(recall_choice(self.kind, each) for each in self.options[NETWORKS])
+
     @classmethod
     def __get_pydantic_core_schema__(cls, _: Any, __: GetCoreSchemaHandler) -> CoreSchema:
         written = core_schema.plain_serializer_function_ser_schema(lambda choice: choice.document())
@@ -113,6 +122,8 @@ def read_choice(kind: str, found: Any, folder: Path | None = None) -> Choice:
                 f"{kind}: expected a table with a name, as in {{name = …}}; found {found!r}"
             )
         options = {key: value for key, value in found.items() if key != "name"}
+        if name == OVER_TIME in options:
+            options[NETWORKS] = options.pop(OVER_TIME)
         if _parts.KINDS[kind].compose and "before" in options:
             name = "+".join([*_names("before", options.pop("before")), name])
         return _read(kind, name, options, False, folder)
@@ -138,7 +149,9 @@ def recall_choice(kind: str, document: Any, text: str = "") -> Choice:
 
 
 def option_text(value: Any) -> str:
-    """An option's value as it is typed."""
+    """An option's value as it is typed; the items of a list have spaces between them."""
+    if isinstance(value, list) and not any(isinstance(item, list | dict) for item in value):
+        return " ".join(map(option_text, value))
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -177,9 +190,18 @@ def _read(
         name = "+".join([*before, str(own)])
     make = _parts.maker(kind, name)
     try:
-        return _checked(kind, name, make, options_text(options), as_text, folder)
+        found = _checked(kind, name, make, options_text(options), as_text, folder)
+        return _with_inner(found, folder) if found.inner() else found
     except BezoarError as error:
         raise BezoarError(f"{kind} {name}: {error}") from None
+
+
+def _with_inner(found: Choice, folder: Path | None) -> Choice:
+    """A network over time with the options of its networks written out, too."""
+    inner = [read_choice("network", each, folder) for each in found.options[NETWORKS]]
+    options = {**found.options, NETWORKS: [each.document() for each in inner]}
+    text = f"{found.name}:{NETWORKS}={' '.join(map(str, inner))}"
+    return replace(found, options=options, text=text)
 
 
 @lru_cache(maxsize=4096)

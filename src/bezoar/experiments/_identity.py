@@ -38,7 +38,8 @@ def identity(spec: RunSpec, network: "Network", dataset: "Dataset") -> str:
     """
     document = spec.document()
     document |= {field: _choice_identity(getattr(spec, field)) for field in _parts.KINDS}
-    document["network"]["options"].pop("poisoned", None)
+    for told_otherwise in ("poisoned", "networks"):
+        document["network"]["options"].pop(told_otherwise, None)
     document["network"]["fingerprint"] = network.fingerprint  # which covers who is poisoned
     document["dataset"]["options"].pop("data_dir", None)  # where it lies; this is what it is:
     document["dataset"]["fingerprint"] = dataset.fingerprint

@@ -83,14 +83,14 @@ def _maker(choice: Choice) -> Any:
 
 
 def _stamps(choice: Choice) -> Hashable:
-    stamps = []
+    stamps: list[Hashable] = []
     for option in choice.paths():
         try:
             found = Path(choice.options[option]).stat()
             stamps.append((found.st_mtime_ns, found.st_size, found.st_ino))
         except (OSError, TypeError):
             pass  # reading it will say what is wrong
-    return tuple(stamps)
+    return (*stamps, *((_maker(each), _stamps(each)) for each in choice.inner()))
 
 
 @lru_cache(maxsize=1024)

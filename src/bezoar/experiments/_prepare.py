@@ -14,9 +14,10 @@ from bezoar.experiments._identity import identity
 from bezoar.experiments._made import dataset_of, network_of, part, partition_of
 from bezoar.experiments._spec import RunSpec
 from bezoar.models import Model, Pretrained, Softmax, Start
-from bezoar.networks import Network
+from bezoar.networks import Network, UnreliableNetwork
 from bezoar.store import StoredRun
 from bezoar.training import (
+    Algorithm,
     Checkpoint,
     Cost,
     Engine,
@@ -45,9 +46,10 @@ class Prepared:
 
     Attributes:
         spec: what it is.
-        network: who is linked to whom, and who is poisoned.
+        network: who is linked to whom, and who is poisoned; links that may be silent included.
         dataset: what is learned from.
         model: what is trained.
+        algorithm: what an iteration makes of the models.
         run: its parts.
     """
 
@@ -55,6 +57,7 @@ class Prepared:
     network: Network
     dataset: data.Dataset
     model: Model
+    algorithm: Algorithm
     run: Run
 
     @cached_property
@@ -73,6 +76,7 @@ class Prepared:
         spec = self.spec
         own = {"network", "poisoned", "attack", "aggregator", "optimizer", "schedule"}
         own |= {"weight_decay", "keep_models", "metrics", "dataset"}
+        own |= {"silent_links", "silent_agents"}
         shared = tuple(getattr(spec, field) for field in RunSpec.model_fields if field not in own)
         return (*shared, self.dataset, self.network.agents, self.metrics)
 
@@ -87,6 +91,7 @@ class Prepared:
         """What it takes."""
         spec, agents = self.spec, self.network.agents
         remembered = len(self.run.optimizer.remembers) + bool(self.run.aggregator.remembers())
+        remembered += len(self.algorithm.remembers) + (spec.rounds > 1)
         if isinstance(self.model, Softmax):
             if self.run.aggregator.sums_updates():  # of every input, before and after an exchange
                 remembered += 2 * (1 + int(self.network.at(1).degrees.max()))
@@ -138,8 +143,12 @@ def prepare(spec: RunSpec) -> Prepared:
         BezoarError: with the field, what was found and what is allowed.
     """
     network, dataset = network_of(spec), dataset_of(spec)
+    silent = {"silent_links": spec.silent_links, "silent_agents": spec.silent_agents}
+    heard = (
+        UnreliableNetwork(network, seed=spec.seed, **silent) if any(silent.values()) else network
+    )
     run = Run(
-        network=network,
+        network=heard,
         aggregator=part(spec.aggregator),
         attack=part(spec.attack),
         schedule=part(spec.schedule),
@@ -151,11 +160,13 @@ def prepare(spec: RunSpec) -> Prepared:
     training.check_device(spec.device)
     run.attack.check(dataset.classes)
     run.attack.check_samples(dataset.train)
+    algorithm: Algorithm = part(spec.algorithm)
+    algorithm.check(run, spec.local_steps, spec.rounds)
     model: Model = part(spec.model)
     if not isinstance(model, Softmax):
         training.check_model_judges(run.attack)
     _check_fields(spec, isinstance(model, Softmax), dataset)
-    return Prepared(spec, network, dataset, model, run)
+    return Prepared(spec, network, dataset, model, algorithm, run)
 
 
 def pretraining(spec: RunSpec, dataset: data.Dataset) -> RunSpec | None:
@@ -237,6 +248,8 @@ def train(
         every=spec.every,
         metrics=runs[0].metrics,
         local_steps=spec.local_steps,
+        rounds=spec.rounds,
+        algorithm=runs[0].algorithm,
         agent_metrics=spec.agent_metrics,
         listening=spec.listening,
     )
@@ -267,6 +280,7 @@ def one_agent(
         iterations=run.spec.iterations,
         every=run.spec.every,
         local_steps=run.spec.local_steps,
+        algorithm=run.algorithm,
         agent_metrics=True,
         exchanges=exchanges(task),
     )

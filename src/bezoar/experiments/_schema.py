@@ -5,7 +5,7 @@ from typing import Any
 
 from bezoar._options import default_options, options_model, summary_of
 from bezoar._parts import Maker, parts_of
-from bezoar.experiments._choice import option_text
+from bezoar.experiments._choice import UNNAMED, option_text
 from bezoar.experiments._grid import GROUP
 from bezoar.experiments._spec import CHOICES, LISTS, RunSpec
 
@@ -86,6 +86,10 @@ def _choice(field: str) -> Schema:
             "examples": [text for name, make in table.items() for text in _examples(name, make)],
         },
         *(_table(name, make) for name, make in table.items()),
+        *(
+            {"type": "object", "description": f"The same as {name}.", "required": [option]}
+            for option, name in UNNAMED.get(field, {}).items()
+        ),
         {
             "type": "object",
             "description": "Several names with the options that all of them have.",

@@ -18,7 +18,7 @@ from pydantic import (
 
 from bezoar import __version__
 from bezoar._errors import BezoarError
-from bezoar._options import AtLeastOne, Count, choose, explain, plain_number
+from bezoar._options import AtLeastOne, Count, Share, choose, explain, plain_number
 from bezoar._parts import KINDS
 from bezoar.experiments._choice import Choice, read_choice, recall_choice
 from bezoar.store import StoredRun, UnknownFormatError
@@ -31,7 +31,10 @@ CHOICES = tuple(KINDS)
 
 #: Fields and options whose value is a list by nature, and how many lists that is inside each
 #: other. In a sweep, a list with one list more inside is swept.
-LISTS = {"poisoned": 1, "metrics": 1, "listening": 1, "head": 1, "edges": 2}
+LISTS = {
+    **{"poisoned": 1, "metrics": 1, "listening": 1, "head": 1, "edges": 2},
+    **{"networks": 1, "over_time": 1, "milestones": 1},
+}
 
 #: The name of the model that is not a network.
 SOFTMAX = "softmax"
@@ -74,6 +77,12 @@ class RunSpec(BaseModel):
         "Where a number of poisoned agents sit; by default where the network says, in "
         "files the last.",
     )
+    silent_links: Share = _plain(
+        0.0, "The probability that a link is silent in an iteration: its agents miss each other."
+    )
+    silent_agents: Share = _plain(
+        0.0, "The probability that an agent is silent in an iteration: it neither sends nor hears."
+    )
     attack: Choice = _chosen("label_flip", "What poisoned agents do to their labels or messages.")
     model: Choice = _chosen("softmax", "What is trained.")
     start: Choice = _plain(
@@ -82,6 +91,11 @@ class RunSpec(BaseModel):
     aggregator: Choice = _chosen(
         "weighted_mean", "How an agent turns its own and its neighbours' models into its next one."
     )
+    algorithm: Choice = _chosen(
+        "adapt_then_combine",
+        "What an iteration makes of the models: Algorithm 1, or a relative of it.",
+    )
+    rounds: AtLeastOne = _plain(1, "How often agents exchange and aggregate in an iteration.")
     optimizer: Choice = _chosen(
         "plain", "What a local update makes of gradients: a plain step, or momentum."
     )

@@ -11,7 +11,7 @@ from bezoar import _options
 from bezoar.networks._files import READERS, from_edges, from_file
 from bezoar.networks._mixing import MIXINGS, Mixing
 from bezoar.networks._network import Network, as_network, check_network
-from bezoar.networks._over_time import NetworkOverTime
+from bezoar.networks._over_time import NetworkOverTime, over_time
 from bezoar.networks._placement import PLACEMENTS, place, worst_agent
 from bezoar.networks._topologies import (
     Poisoned,
@@ -27,6 +27,7 @@ from bezoar.networks._topologies import (
     torus,
     two_castle,
 )
+from bezoar.networks._unreliable import UnreliableNetwork
 
 #: Every network that can be made from its name and options.
 NETWORKS: dict[str, Callable[..., Network]] = {
@@ -44,6 +45,7 @@ NETWORKS: dict[str, Callable[..., Network]] = {
         random_regular,
         from_file,
         from_edges,
+        over_time,
     )
 }
 
@@ -56,6 +58,7 @@ __all__ = [
     "Network",
     "NetworkOverTime",
     "Poisoned",
+    "UnreliableNetwork",
     "as_network",
     "check_network",
     "create",

@@ -17,16 +17,16 @@ def metropolis(adjacency: sparse.csr_array) -> sparse.csr_array:
     """
     degrees = np.diff(adjacency.indptr)
     larger = np.maximum(np.repeat(degrees, degrees), degrees[adjacency.indices])
-    return _with_diagonal(adjacency, 1.0 / (larger + 1))
+    return with_diagonal(adjacency, 1.0 / (larger + 1))
 
 
 def equal(adjacency: sparse.csr_array) -> sparse.csr_array:
     """Equal weights: ``E_wv = 1 / (d_max + 1)`` for neighbours, the rest on the diagonal."""
     largest = int(np.diff(adjacency.indptr).max())
-    return _with_diagonal(adjacency, np.full(adjacency.nnz, 1.0 / (largest + 1)))
+    return with_diagonal(adjacency, np.full(adjacency.nnz, 1.0 / (largest + 1)))
 
 
-def _with_diagonal(adjacency: sparse.csr_array, weights: Floats) -> sparse.csr_array:
+def with_diagonal(adjacency: sparse.csr_array, weights: Floats) -> sparse.csr_array:
     """The given weights on the links, and on the diagonal what is left to one."""
     links = sparse.csr_array((weights, adjacency.indices, adjacency.indptr), adjacency.shape)
     given = np.bincount(links.nonzero()[0], weights, minlength=adjacency.shape[0])

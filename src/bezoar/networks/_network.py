@@ -105,6 +105,11 @@ class Network:
             digest.update(len(content).to_bytes(8, "little") + content.tobytes())
         return digest.hexdigest()
 
+    @property
+    def whole(self) -> "Network":
+        """The network with all of its links, those included that are silent just now."""
+        return self
+
     def at(self, iteration: int) -> "Network":
         """The network of one iteration: this one. See :class:`NetworkOverTime` for others."""
         return self
@@ -206,9 +211,14 @@ def as_network(found: Any) -> Any:
 
 
 def check_network(found: Any) -> Network:
-    """A network, or a networkx graph as one; anything else is refused."""
+    """A network that does not change, or a networkx graph as one; anything else is refused."""
     kinds = "a Network or a networkx graph"
     network: Network = instance("network", as_network(found), Network, kinds)
+    if network.turns[0] is not network:
+        raise BezoarError(
+            f"network: expected one that does not change, found {network.name}; what holds for one "
+            "network need not hold for networks in turn: ask about each of network.turns"
+        )
     return network
 
 

@@ -1,13 +1,23 @@
 """Networks that change from iteration to iteration."""
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import cached_property
+from typing import Annotated, Any
+
+from pydantic import Field
+from scipy import sparse
 
 from bezoar._errors import BezoarError
+from bezoar._options import read_options
+from bezoar._parts import check_made, maker
 from bezoar.networks._network import Network
 
+#: What networks in turn are made of: names, or tables with a name and options.
+Networks = Annotated[list[str | dict[str, Any]], Field(min_length=1)]
 
-class NetworkOverTime:
+
+class NetworkOverTime(Network):
     """A network for every iteration, always of the same agents, the same of them poisoned.
 
     Args:
@@ -16,9 +26,7 @@ class NetworkOverTime:
             is asked for the same iteration.
         name: what it is called in tables and legends.
 
-    Attributes:
-        agents, poisoned, regular, poisoned_mask: those of each :class:`Network`.
-        turns: the networks that are used in turn; of a function, the one of iteration 1.
+    Its own links, for pictures, are all that are ever used; of a function, those of iteration 1.
     """
 
     def __init__(
@@ -32,15 +40,19 @@ class NetworkOverTime:
                 "network: expected a Network, a list of them or a function of the iteration, "
                 f"found {networks!r}"
             )
-        self.name = name
         self._networks = networks if callable(networks) else tuple(networks)
         if not self._networks:
             raise BezoarError("network: a network over time needs at least one, found none")
         first = self._get(1)
-        self.agents, self.poisoned = first.agents, first.poisoned
-        self.regular, self.poisoned_mask = first.regular, first.poisoned_mask
+        self.name, self.note = name, first.note
+        self.names, self.positions = first.names, first.positions
+        self.adjacency, self.poisoned = first.adjacency, first.poisoned
         turns = 1 if callable(self._networks) else len(self._networks)
-        self.turns = tuple(self.at(iteration) for iteration in range(1, turns + 1))
+        self._turns = tuple(self.at(iteration) for iteration in range(1, turns + 1))
+        if turns > 1:
+            self.adjacency = _every_link(self._turns)
+            told = f"all links of {turns} networks that are used in turn"
+            self.note = "; ".join(filter(None, (self.note, told)))
 
     def at(self, iteration: int) -> Network:
         """The network of one iteration, counted from 1."""
@@ -51,18 +63,47 @@ class NetworkOverTime:
                 f"every iteration, found {network.agents} with {list(network.poisoned)} in "
                 f"iteration {iteration}"
             )
+        if network.names != self.names:
+            wrong = next(n for n, name in enumerate(network.names) if name != self.names[n])
+            raise BezoarError(
+                f"network: expected the same agents in the same order in every iteration, found "
+                f"{network.names[wrong]!r} for {self.names[wrong]!r} in iteration {iteration}"
+            )
         return network
+
+    @property
+    def turns(self) -> tuple[Network, ...]:
+        """The networks that are used in turn; of a function, the one of iteration 1."""
+        return self._turns
 
     def _get(self, iteration: int) -> Network:
         if callable(self._networks):
             network = self._networks(iteration)
         else:
             network = self._networks[(iteration - 1) % len(self._networks)]
-        if not isinstance(network, Network):
+        if not isinstance(network, Network) or network.turns[0] is not network:
             raise BezoarError(
                 f"network: expected a Network in iteration {iteration}, found {network!r}"
             )
         return network
+
+    def with_poisoned(self, poisoned: Iterable[int | str], note: str = "") -> Network:
+        """The same networks with other agents poisoned, given by their numbers or names."""
+        agents, made = self._numbers(poisoned), self._networks
+        if callable(made):
+            return NetworkOverTime(lambda k: made(k).with_poisoned(agents, note), name=self.name)
+        return NetworkOverTime([each.with_poisoned(agents, note) for each in made], name=self.name)
+
+    def mixing(self, kind: str = "metropolis") -> sparse.csr_array:
+        """Refused: every iteration has its own."""
+        raise BezoarError(f"mixing: {self.name} changes; every network.at(iteration) has its own")
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A checksum of the networks that are used in turn; a function has none."""
+        if callable(self._networks):
+            raise BezoarError("network: a function of the iteration cannot be told from another")
+        return self.identity(0).removeprefix("over time ")
 
     def identity(self, iterations: int) -> str:
         """What identifies it in a training: a checksum of the networks of all iterations."""
@@ -78,3 +119,34 @@ class NetworkOverTime:
 
     def __repr__(self) -> str:
         return f"NetworkOverTime({self._networks!r}, name={self.name!r})"
+
+
+def over_time(networks: Networks) -> Network:
+    """Several networks of the same agents, used in turn: ``{ over_time = ["fan", "line"] }``.
+
+    Poisoned are the agents that the first of them says, unless the spec's ``poisoned`` does.
+
+    Args:
+        networks: names, or tables with a name and options.
+    """
+    first, *others = [_made(each) for each in networks]
+    try:
+        return NetworkOverTime([first, *(each.with_poisoned(first.poisoned) for each in others)])
+    except BezoarError as error:
+        raise BezoarError(str(error).removeprefix("network: ")) from None
+
+
+def _made(found: str | dict[str, Any]) -> Network:
+    table = {"name": found} if isinstance(found, str) else found
+    name, options = table.get("name"), {key: table[key] for key in table if key != "name"}
+    make = maker("network", str(name))
+    network: Network = check_made("network", str(name), make(**read_options(make, options)))
+    return network
+
+
+def _every_link(networks: tuple[Network, ...]) -> sparse.csr_array:
+    """``[W, W]`` one where two agents are linked in some network."""
+    counts = sparse.csr_array(sum(each.adjacency for each in networks))
+    counts.data[:] = 1
+    counts.sort_indices()
+    return counts

@@ -24,7 +24,7 @@ ORDER = (*NAMED, *(name for name in RunSpec.model_fields if name not in NAMED))
 POISON = ("poisoned", "placement", "attack")
 
 #: Fields whose values are understood alone, and how those of some others are written.
-ALONE = {*CHOICES, "dtype"} - {"start"}
+ALONE = {*CHOICES, "dtype"} - {"start", "algorithm"}
 WORDS = {"iterations": "{:,} iterations", "every": "measured every {}", "device": "on {}"}
 
 #: Fields whose values are merged into lists, in this order; others get a block for each value.

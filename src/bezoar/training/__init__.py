@@ -8,10 +8,17 @@ checkpoints, and the threads that share the work. How messages become models is 
 from typing import Any
 
 from bezoar import _options
+from bezoar.training._algorithms import (
+    AdaptThenCombine,
+    Algorithm,
+    CombineThenAdapt,
+    GradientTracking,
+)
 from bezoar.training._checkpoint import Checkpoint, CheckpointError
 from bezoar.training._engine import Engine, History, check_length, check_listening
 from bezoar.training._exchanges import Exchanges, OneExchange
 from bezoar.training._flat_model import average_model
+from bezoar.training._gossip import Gossip
 from bezoar.training._judges import check_model_judges
 from bezoar.training._machine_speed import operations, product_speed
 from bezoar.training._metrics import METRICS, OF_AGENTS, Metric
@@ -30,7 +37,9 @@ from bezoar.training._schedules import (
     SCHEDULES,
     Constant,
     Horizon,
+    Inverse,
     InverseSqrt,
+    Milestones,
     OneCycle,
     Schedule,
 )
@@ -38,24 +47,37 @@ from bezoar.training._softmax import SoftmaxTask
 from bezoar.training._task import DTYPES, Cost, DatasetTask, Task, check_device, check_runs
 from bezoar.training._workers import Workers, available_cores
 
+#: Every algorithm by its name.
+ALGORITHMS: dict[str, type[Algorithm]] = {
+    kind.name: kind for kind in (AdaptThenCombine, CombineThenAdapt, GradientTracking, Gossip)
+}
+
 __all__ = [
+    "ALGORITHMS",
     "DTYPES",
     "METRICS",
     "OF_AGENTS",
     "OPTIMIZERS",
     "SCHEDULES",
+    "AdaptThenCombine",
+    "Algorithm",
     "Checkpoint",
     "CheckpointError",
+    "CombineThenAdapt",
     "Constant",
     "Cost",
     "DatasetTask",
     "Engine",
     "Exchanges",
+    "Gossip",
+    "GradientTracking",
     "HeavyBall",
     "History",
     "Horizon",
+    "Inverse",
     "InverseSqrt",
     "Metric",
+    "Milestones",
     "Momentum",
     "Nesterov",
     "NetworkTask",
@@ -70,6 +92,7 @@ __all__ = [
     "State",
     "Task",
     "Workers",
+    "algorithm",
     "available_cores",
     "average_model",
     "check_device",
@@ -83,6 +106,11 @@ __all__ = [
     "random_quadratics",
     "schedule",
 ]
+
+
+def algorithm(name: str, **options: Any) -> Algorithm:
+    """The algorithm called ``name``, made with the given options."""
+    return _options.create("algorithm", name, ALGORITHMS, options)
 
 
 def schedule(name: str, **options: Any) -> Schedule:

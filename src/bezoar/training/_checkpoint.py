@@ -16,6 +16,7 @@ from torch import Tensor
 
 from bezoar._errors import BezoarError
 from bezoar._files import write_whole
+from bezoar.training._algorithms import AdaptThenCombine
 from bezoar.training._run import State
 
 if TYPE_CHECKING:
@@ -134,9 +135,12 @@ def subject_of(engine: Engine) -> tuple[str, ...]:
     taken = [metric.name for metric in engine.meter.metrics]
     metrics = ", ".join(taken + ["those of single agents"] * bool(engine.meter.of_agents))
     listening = "".join(f", who listened to whom after {k}" for k in engine.listening)
-    steps = f" with {engine.steps} local steps" if engine.steps > 1 else ""
+    changes = [f"{engine.steps} local steps"] * (engine.steps > 1)
+    changes += [f"{engine.rounds} rounds"] * (engine.rounds > 1)
+    changes += [repr(engine.algorithm)] * (engine.algorithm != AdaptThenCombine())
+    variant = f" with {', '.join(changes)}" if changes else ""
     return (
-        f"{engine.iterations} iterations{steps} of {engine.task.identity()} in "
+        f"{engine.iterations} iterations{variant} of {engine.task.identity()} in "
         f"{engine.task.dtype}, every {engine.every} measuring {metrics or 'nothing'}{listening}",
         *(
             f"{run.aggregator!r} on network {run.network.identity(engine.iterations)} against "

@@ -1,4 +1,4 @@
-"""Algorithm 1 for many runs at once."""
+"""Algorithm 1 and its relatives for many runs at once."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,6 +13,7 @@ from torch import Tensor
 from bezoar._errors import BezoarError
 from bezoar._options import choose
 from bezoar.exchange import Sent, Tuning, UpdateSums, layer_of, listening_matrix
+from bezoar.training._algorithms import AdaptThenCombine, Algorithm
 from bezoar.training._checkpoint import Checkpoint, Measured, subject_of
 from bezoar.training._exchanges import Exchanges, InMemory
 from bezoar.training._local_updates import LocalUpdates
@@ -82,6 +83,9 @@ class Engine:
         every: metrics are taken at the start, after every so many iterations, and at the end.
         metrics: which metrics to take, of :data:`~bezoar.training.METRICS`.
         local_steps: local updates before every exchange, all with the iteration's step size.
+        rounds: how often agents exchange and aggregate in an iteration; what one round gives is
+            sent in the next.
+        algorithm: what an iteration makes of the models; by default it is Algorithm 1.
         agent_metrics: whether to take accuracy and test loss of every single agent, too.
         listening: the iterations after which it is kept who listened to whom.
         tuning: how exchanges are computed.
@@ -97,14 +101,20 @@ class Engine:
         every: int = 1,
         metrics: Sequence[str] = (),
         local_steps: int = 1,
+        rounds: int = 1,
+        algorithm: Algorithm | None = None,
         agent_metrics: bool = False,
         listening: Sequence[int] = (),
         tuning: Tuning | None = None,
         exchanges: Exchanges | None = None,
     ) -> None:
-        check_length(iterations, every, metrics, local_steps)
+        check_length(iterations, every, metrics, local_steps, rounds)
         self.task, self.runs = task, task.runs
-        self.iterations, self.every, self.steps = iterations, every, local_steps
+        self.iterations, self.every = iterations, every
+        self.steps, self.rounds = local_steps, rounds
+        self.algorithm = algorithm or AdaptThenCombine()
+        for run in self.runs:
+            self.algorithm.check(run, local_steps, rounds)
         self.meter = Meter(task, metrics, agent_metrics)
         self.local_updates = LocalUpdates(task, iterations)
         self.listening = check_listening(listening, iterations)
@@ -119,6 +129,7 @@ class Engine:
         """The common starting point."""
         tensors = self.task.start()
         tensors |= self.local_updates.start(tensors["models"])
+        tensors |= self.algorithm.start(self, tensors["models"])
         if self.listening:
             length = max(self._exchanges.at(k).links.length for k in self.listening)
             shape = (len(self.runs), len(self.listening), length)
@@ -128,37 +139,59 @@ class Engine:
         return State(0, {name: tensor.contiguous() for name, tensor in tensors.items()})
 
     def step(self, state: State, observe: Observer | None = None) -> State:
-        """One iteration of Algorithm 1. The memory of ``state`` is used again."""
+        """One iteration. The memory of ``state`` is used again."""
         k = state.iteration + 1
         with self.task.workers.alone():
-            messages = self.local_steps(state, k)
-            sent = self.send(state, messages, k)
-            models = self.exchange(state, sent, k)
+            messages, changed = self.algorithm.step(self, state, k)
         if observe is not None:
-            observe(k, messages, models)
+            observe(k, messages, changed["models"])
         self._free.append(messages)
-        return State(self._exchanges.reached(k), {**state.tensors, "models": models})
+        return State(self._exchanges.reached(k), {**state.tensors, **changed})
 
     def local_steps(self, state: State, k: int) -> Tensor:
         """Every agent's model after its local updates, each along a gradient on its own data."""
         own = state
         first = (k - 1) * self.steps + 1
         for update in range(first, first + self.steps):
-            gradients = self.task.gradients(own, update, self._memory(state))
+            gradients = self.task.gradients(own, update, self.memory(state))
             updated = self.local_updates(own, gradients, k)
             if own is not state:
                 self._free.append(own.models)
             own = State(state.iteration, {**state.tensors, "models": updated})
         return own.models
 
-    def send(self, state: State, messages: Tensor, k: int) -> Sent:
-        """What is sent: every agent's message, but for what poisoned agents make of theirs."""
-        before = state.models.flatten(2)
+    def aggregate(self, state: State, messages: Tensor, before: Tensor, k: int) -> Tensor:
+        """Every agent's output: its rule, applied to what it receives, once in every round.
+
+        Args:
+            state: where training stands.
+            messages: ``[runs, agents, …]`` what the agents send, if they follow the protocol.
+            before: the same before the local update. Its memory is used again.
+            k: the iteration.
+        """
+        inputs, output = messages, before
+        for left in reversed(range(self.rounds)):
+            sent = self.send(state, inputs, before, output, k)
+            again = not left and not self._exchanges.remember
+            output = self.exchange(state, sent, k, before if again else self.memory(state))
+            if inputs is not messages:
+                self._free.append(inputs)
+            inputs = output
+        if output is not before:
+            self._free.append(before)
+        return output
+
+    def send(self, state: State, messages: Tensor, before: Tensor, output: Tensor, k: int) -> Sent:
+        """What is sent: every agent's message, but for what poisoned agents make of theirs.
+
+        ``before`` is what they held before the local update, and ``output`` what their rules gave
+        last.
+        """
+        held, earlier = messages.flatten(2), before.flatten(2)
         here, everyone = self.task.members, self.runs[0].network.agents
         members = here if len(here) < everyone else None
-        false = false_messages(self.runs, messages.flatten(2), before, k, members)
-        # In Algorithm 1 an agent's last output is its model before the local update.
-        remembered = {"previous_output": before, "model_before_step": before}
+        false = false_messages(self.runs, held, earlier, k, members)
+        remembered = {"previous_output": output.flatten(2), "model_before_step": earlier}
 
         def judge(run: int, agent: int, models: Tensor, samples: int) -> Tensor:
             return self.task.losses(run, here.index(agent), models, samples, k)
@@ -168,12 +201,13 @@ class Engine:
             if self._summed is None:
                 self._summed = torch.zeros_like(summed)
             sums = UpdateSums(self._summing, summed, self._summed)
-        return Sent(messages.flatten(2), false, remembered, k, progress, judge, sums)
+        return Sent(held, false, remembered, k, progress, judge, sums)
 
-    def exchange(self, state: State, sent: Sent, k: int) -> Tensor:
-        """Every agent's next model: its rule, applied to what it received."""
-        models = state.models
-        out = self._memory(state) if self._exchanges.remember else models
+    def exchange(self, state: State, sent: Sent, k: int, out: Tensor) -> Tensor:
+        """Every agent's rule, applied to what it received; written into ``out``.
+
+        That must be no memory of what is sent, nor of what a rule remembers.
+        """
         exchange, kept = self._exchanges.at(k), k in self.listening
         tell = kept or ("shares" in self.meter.needs and self._is_measured(k))
         _, weights = exchange(sent, tell, out.view(*out.shape[:2], -1))
@@ -183,8 +217,6 @@ class Engine:
             state.tensors["listening"][:, place, : weights.shape[1]] = weights
         if sent.sums is not None:
             sent.sums.before.copy_(sent.sums.after)
-        if out is not models:
-            self._free.append(models)
         return out
 
     def measure(self, state: State) -> dict[str, Tensor]:
@@ -253,7 +285,7 @@ class Engine:
         links = self._exchanges.at(1).links.length
         return {"update_sums": models.new_zeros(len(rules), links, width)}
 
-    def _memory(self, state: State) -> Tensor:
+    def memory(self, state: State) -> Tensor:
         """Memory like the models that nobody needs any more."""
         return self._free.pop() if self._free else torch.empty_like(state.models)
 
@@ -292,8 +324,10 @@ def check_listening(found: Sequence[int], iterations: int) -> tuple[int, ...]:
     return tuple(sorted(set(found)))
 
 
-def check_length(iterations: int, every: int, metrics: Sequence[str], local_steps: int = 1) -> None:
-    """Refuse numbers of iterations or local steps and metrics that cannot be.
+def check_length(
+    iterations: int, every: int, metrics: Sequence[str], local_steps: int = 1, rounds: int = 1
+) -> None:
+    """Refuse numbers of iterations, local steps or rounds and metrics that cannot be.
 
     Raises:
         BezoarError: with the field, what was found and what is allowed.
@@ -302,6 +336,7 @@ def check_length(iterations: int, every: int, metrics: Sequence[str], local_step
         ("iterations", iterations, 0),
         ("every", every, 1),
         ("local_steps", local_steps, 1),
+        ("rounds", rounds, 1),
     ):
         if found < least:
             raise BezoarError(f"{name}: expected at least {least}, found {found}")

@@ -15,15 +15,16 @@ class LocalUpdates:
 
     def __init__(self, task: Task, iterations: int) -> None:
         self._runs, self._workers, self._iterations = task.runs, task.workers, iterations
-        self._names = tuple(dict.fromkeys(n for run in task.runs for n in run.optimizer.remembers))
+        #: What the optimisers keep in the state.
+        self.names = tuple(dict.fromkeys(n for run in task.runs for n in run.optimizer.remembers))
 
     def start(self, models: Tensor) -> dict[str, Tensor]:
         """What the optimisers remember, before the first iteration."""
-        return {name: torch.zeros_like(models) for name in self._names}
+        return {name: torch.zeros_like(models) for name in self.names}
 
     def __call__(self, state: State, gradients: Tensor, iteration: int) -> Tensor:
         """The messages, in the memory of the gradients; what is remembered is brought forward."""
-        tensors = {name: state.tensors[name].flatten(2) for name in ("models", *self._names)}
+        tensors = {name: state.tensors[name].flatten(2) for name in ("models", *self.names)}
         models, flat = tensors["models"], gradients.flatten(2)
 
         def update(piece: tuple[int, slice, slice]) -> None:

@@ -33,8 +33,10 @@ def false_messages(
     groups: dict[tuple[Attack, Network], list[int]] = {}
     for number, run in enumerate(runs):
         here = run.network.poisoned if members is None else set(members) & {*run.network.poisoned}
-        if run.attack.lies and run.attack.active(iteration) and here:
-            groups.setdefault((run.attack, run.network.at(iteration)), []).append(number)
+        network = run.network.at(iteration)
+        lies = run.attack.lies and run.attack.active(iteration)
+        if lies and any(network.degrees[agent] for agent in here):
+            groups.setdefault((run.attack, network), []).append(number)
     return FalseMessages.together(
         [
             _of_group(
@@ -49,6 +51,14 @@ def false_messages(
             for who, some in groups.items()
         ]
     )
+
+
+def count_sends(attack: Attack, network: Network) -> int:
+    """How many false messages an attack sends in an iteration: one a link, or one an agent."""
+    if not attack.lies:
+        return 0
+    degrees = network.degrees[list(network.poisoned)]
+    return len(degrees) if getattr(attack, "broadcast", False) else int(degrees.sum())
 
 
 def _of_group(

@@ -28,7 +28,7 @@ class Run:
         optimizer: what the local update makes of gradients.
     """
 
-    network: Network | NetworkOverTime
+    network: Network
     aggregator: Aggregator
     attack: Attack
     schedule: Schedule = field(default_factory=InverseSqrt)
@@ -38,7 +38,7 @@ class Run:
 
     def __post_init__(self) -> None:
         found: Any = as_network(self.network)
-        if not isinstance(found, Network | NetworkOverTime):
+        if not isinstance(found, Network):
             found = NetworkOverTime(found)
         object.__setattr__(self, "network", found)
 

@@ -1,14 +1,23 @@
 """Step sizes."""
 
 from abc import ABC, abstractmethod
+from bisect import bisect_left
 from dataclasses import dataclass
 from math import cos, pi, sqrt
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
-from bezoar._options import Part, Positive, Share
+from pydantic import AfterValidator
+
+from bezoar._options import AtLeastOne, Part, Positive, Share
 
 #: How step sizes fall after a warm-up.
 Decay = Literal["cosine", "linear"]
+
+
+def _ascending(found: tuple[int, ...]) -> tuple[int, ...]:
+    if list(found) != sorted(set(found)):
+        raise ValueError(f"expected ascending iterations, found {list(found)}")
+    return found
 
 
 class Schedule(Part, ABC):
@@ -38,6 +47,16 @@ class InverseSqrt(_Scaled):
 
     def __call__(self, iteration: int, iterations: int) -> float:
         return self.scale / sqrt(iteration)
+
+
+@dataclass(frozen=True)
+class Inverse(_Scaled):
+    """``γ/k``; the first iteration has ``k = 1``."""
+
+    name: ClassVar[str] = "inverse"
+
+    def __call__(self, iteration: int, iterations: int) -> float:
+        return self.scale / iteration
 
 
 @dataclass(frozen=True)
@@ -86,7 +105,26 @@ class OneCycle(_Scaled):
         return self.scale * (left if self.decay == "linear" else (1 - cos(pi * left)) / 2)
 
 
+@dataclass(frozen=True)
+class Milestones(_Scaled):
+    """``γ`` at first, multiplied by a factor after every milestone.
+
+    Args:
+        scale: the first step size ``γ``.
+        milestones: the iterations after which it is multiplied, ascending.
+        factor: by what.
+    """
+
+    milestones: Annotated[tuple[AtLeastOne, ...], AfterValidator(_ascending)] = ()
+    factor: Positive = 0.1
+
+    name: ClassVar[str] = "milestones"
+
+    def __call__(self, iteration: int, iterations: int) -> float:
+        return self.scale * self.factor ** bisect_left(self.milestones, iteration)
+
+
 #: Every schedule by its name.
 SCHEDULES: dict[str, type[Schedule]] = {
-    kind.name: kind for kind in (InverseSqrt, Constant, Horizon, OneCycle)
+    kind.name: kind for kind in (InverseSqrt, Inverse, Constant, Horizon, Milestones, OneCycle)
 }

@@ -19,7 +19,7 @@ from bezoar._seeds import Purpose, generator
 from bezoar.aggregators import OutputLayer
 from bezoar.attacks import LabelAttack
 from bezoar.data import Dataset, Partition
-from bezoar.networks import Network
+from bezoar.networks import Network, UnreliableNetwork
 from bezoar.training._run import Run, State
 from bezoar.training._workers import Workers
 
@@ -194,6 +194,12 @@ def check_runs(runs: Sequence[Run]) -> None:
             raise BezoarError(
                 f"aggregator {run.aggregator.name}: it sums up what each neighbour changes, so the "
                 "network must not change over time"
+            )
+        if isinstance(run.network, UnreliableNetwork) and run.aggregator.inputs_needed(0) > 1:
+            raise BezoarError(
+                f"aggregator {run.aggregator.name}: it needs {run.aggregator.inputs_needed(0)} "
+                "inputs, but where links or agents are silent, an agent may have its own alone; "
+                "choose another rule, or let nobody be silent"
             )
         if non_negative("weight_decay", run.weight_decay) == inf:
             raise BezoarError("weight_decay: expected a finite number, found inf")
