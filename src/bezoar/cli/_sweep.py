@@ -31,7 +31,6 @@ from bezoar.experiments import (
     make_plan,
     read_sweep,
     sweep,
-    threads,
 )
 from bezoar.report import data_notes, results_table, run_document
 
@@ -67,8 +66,8 @@ def run_sweep(path: Path, where: Path, workers: int | None, dry_run: bool, json:
 def sweep_shown(specs: Sequence[RunSpec], store: Store, workers: int | None) -> Swept:
     """Sweep with progress on the error stream; if it is stopped, say how to continue."""
     try:
-        with training_bars() as bars, threads(workers) as executor:
-            return sweep(specs, store, executor, Bars(bars, workers))
+        with training_bars() as bars:
+            return sweep(specs, store, watch=Bars(bars, workers), workers=workers)
     except StoreError as error:
         raise StoreError(f"{error}; {GOES_ON}") from error
     except KeyboardInterrupt:

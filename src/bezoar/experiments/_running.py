@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 from bezoar._errors import BezoarError
 from bezoar.experiments._plan import together
 from bezoar.experiments._spec import RunSpec
-from bezoar.experiments._sweep import threads
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -51,7 +50,8 @@ def run_all(
     Returns:
         One history a spec, in their order.
     """
-    from bezoar.experiments._prepare import prepare
+    from bezoar.experiments._prepare import prepare, train
+    from bezoar.training import Workers
 
     runs = {spec: prepare(spec) for spec in specs}
     needed = {run.needs.spec: run.needs for run in runs.values() if run.needs is not None}
@@ -62,11 +62,11 @@ def run_all(
     total = sum(group[0].spec.iterations for group in groups)
     done = 0
     histories: dict[RunSpec, History] = {}
-    with threads(workers) as execute:
+    with Workers(workers) as pool:
         for group in groups:
             first = group[0].needs
             trained = None if first is None else first.average_model(histories[first.spec])
-            found = execute(group, part_of(progress, done, total), trained=trained)
+            found = train(group, pool, part_of(progress, done, total), trained=trained)
             histories |= zip((run.spec for run in group), found, strict=True)
             done += group[0].spec.iterations
     return [histories[spec] for spec in specs]
