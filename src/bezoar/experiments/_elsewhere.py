@@ -146,15 +146,13 @@ class Elsewhere:
             attempt: Future[Any] = submit(advance, *work, secrets.token_hex(8))
             return attempt
         except Exception as error:
-            raise ExecutorError(
-                f"executor: it takes no more work: {reason_for(error)}; what is finished is kept"
-            ) from error
+            raise ExecutorError(f"executor: it takes no more work: {reason_for(error)}") from error
 
 
 def _problem(attempt: "Future[Any]") -> str | None:
     """Why there is no answer; a worker tells its own errors as answers."""
     if attempt.cancelled():
-        raise ExecutorError("executor: it cancelled what was under way; what is finished is kept")
+        raise ExecutorError("executor: it cancelled what was under way")
     error = attempt.exception()
     return None if error is None else reason_for(error)
 
@@ -168,7 +166,7 @@ def _checked(answer: dict[str, Any]) -> dict[str, Any]:
     if "refused" in answer:
         raise ExecutorError(
             f"worker {answer['worker']}: it cannot compute what can be computed here: "
-            f"{answer['refused']}; what is finished is kept"
+            f"{answer['refused']}"
         )
     if "failed" in answer:
         raise BezoarError(answer["failed"])

@@ -41,6 +41,11 @@ def executor_on(
         with Processes(int(rest), threads) as processes:
             yield processes, lambda: int(rest)
     elif kind == "dask" and rest:
+        if threads is not None:
+            raise BezoarError(
+                f"workers: found {threads}, but those of a cluster have settings of their own; "
+                f"set {THREADS} where they are started"
+            )
         with _dask(rest) as client:
             # A process trains one group at a time, whatever the number of its threads.
             yield client.get_executor(), lambda: len(client.nthreads())
