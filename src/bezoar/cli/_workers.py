@@ -17,6 +17,9 @@ from bezoar.experiments import Plan, RunSpec
 #: Workers shown at the most: those that were heard of last.
 SHOWN = 12
 
+#: After so many seconds without a word a worker is no longer counted.
+FORGOTTEN = 600.0
+
 
 class Heard(NamedTuple):
     """The last slice of a worker: of which group, how fast, and when it was done."""
@@ -88,15 +91,16 @@ class WorkersTable(Bars):
         for head in ("worker", "iterations/s", "heard", "last trained"):
             grid.add_column(head, justify="right" if head == "iterations/s" else "left")
         now = time.monotonic()
-        latest = sorted(self._heard.items(), key=lambda item: -item[1].when)[:SHOWN]
+        here = {name: h for name, h in self._heard.items() if now - h.when < FORGOTTEN}
+        latest = sorted(here.items(), key=lambda item: -item[1].when)[:SHOWN]
         for worker, heard in sorted(latest):
             ago = f"{now - heard.when:.0f} s ago"
             grid.add_row(*map(Text, (worker, f"{heard.speed:.1f}", ago, heard.title)))
         left = self.seconds_left()
         parts = [
-            count(len(self._heard), "worker"),
+            count(len(here), "worker"),
             f"{self._done:,} of {count(len(self._operations), 'group')} done",
-            f"{sum(heard.speed for heard in self._heard.values()):.1f} iterations/s",
+            f"{sum(heard.speed for heard in here.values()):.1f} iterations/s",
             "" if left is None else f"about {duration(left)} left",
         ]
         return Group(Text(", ".join(filter(None, parts))), grid)
