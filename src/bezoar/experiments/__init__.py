@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from bezoar.experiments._choice import Choice, option_text, read_choice
 from bezoar.experiments._elsewhere import ExecutorError
-from bezoar.experiments._executors import Processes, executor_on
+from bezoar.experiments._executors import THREADS, Processes, executor_on
 from bezoar.experiments._grid import expand, read_sweep
 from bezoar.experiments._identity import agreement, versions
 from bezoar.experiments._plan import Failure, Plan, make_plan
@@ -66,6 +66,7 @@ __all__ = [
     "CHOICES",
     "FORMAL",
     "LISTS",
+    "THREADS",
     "BrokenRunError",
     "Choice",
     "ExecutorError",
