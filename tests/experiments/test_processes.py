@@ -3,6 +3,7 @@
 The store is compared, byte for byte, with that of a sweep in one process that nobody disturbed.
 """
 
+import json
 import os
 import signal
 import subprocess
@@ -106,9 +107,7 @@ def test_processes_one_of_which_is_killed(wanted, undisturbed, processes, tmp_pa
 def test_the_driver_is_killed_and_called_again(wanted, undisturbed, processes, tmp_path):
     document, store = tmp_path / "sweep.toml", Store(tmp_path / "store")
     fields = FIELDS | {"dataset": str(wanted[0].dataset.options["path"])}
-    # JSON's texts, numbers and lists are TOML's, too; so are its truth values.
-    import json
-
+    # JSON's texts, numbers, lists and truth values are TOML's, too.
     document.write_text("".join(f"{name} = {json.dumps(told)}\n" for name, told in fields.items()))
     driver = [sys.executable, "-c", DRIVER, str(document), str(store.path), str(SLICE)]
     with subprocess.Popen(driver) as running:

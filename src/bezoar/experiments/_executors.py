@@ -2,6 +2,7 @@
 
 import os
 import signal
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -156,5 +157,6 @@ def _dask(address: str) -> Iterator[Any]:
             f"on: no Dask scheduler answers at {address} ({type(error).__name__}: {error}); "
             "'dask scheduler' starts one"
         ) from None
-    with client:
+    with client, warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Sending large graph")  # a checkpoint is what it is
         yield client
