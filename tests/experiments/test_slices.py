@@ -2,7 +2,6 @@
 
 import io
 import pickle
-from collections import Counter
 from concurrent.futures import BrokenExecutor, Executor, Future
 
 import pytest
@@ -96,8 +95,10 @@ def test_a_worker_that_dies_or_is_silent_costs_a_slice(store, expected):
     wanted, notes = specs(seed=[0, 1]), Notes()
     swept(wanted, store, Inline({3: "dies", 6: "silent", 7: "dies", 8: "silent"}), notes)
     assert contents(store) == expected(wanted)
-    said = Counter(message.partition(" ")[0] for message in notes.messages)
-    assert said == {"a": 2, "no": 2}
+    lost = [message for message in notes.messages if "BrokenExecutor: it is gone" in message]
+    silent = [message for message in notes.messages if message.startswith("no answer for 0 s")]
+    assert len(lost) == 2
+    assert len(silent) >= 2
 
 
 @pytest.mark.parametrize("call", [2, 6])

@@ -127,7 +127,7 @@ class Elsewhere:
                     if deaths == DEATHS:
                         raise BezoarError(f"executor: {DEATHS} workers died of it: {problem}")
                     self._said(f"a worker was lost ({problem}); its slice is computed again")
-                silent = time.monotonic() - asked > patience
+                silent = bool(attempts) and time.monotonic() - asked > patience
                 if silent:
                     self._said(f"no answer for {patience:.0f} s; the slice is sent once more")
                     patience *= 2  # it may only be slow
