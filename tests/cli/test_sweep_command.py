@@ -153,7 +153,7 @@ def test_a_spec_or_store_that_is_not_there(tmp_path, spec):
 
 
 def stopped_by(error, monkeypatch):
-    def stop(*_):
+    def stop(*_, **__):
         raise error
 
     monkeypatch.setattr(_sweep, "sweep", stop)

@@ -1,7 +1,7 @@
 """Sweeps that take milliseconds, and what to compare of them."""
 
 from bezoar import experiments
-from bezoar.experiments import Watch, expand, threads
+from bezoar.experiments import Watch, expand
 
 FIELDS = {
     "dataset": "some_digits",
@@ -18,8 +18,9 @@ def specs(**fields):
 
 def sweep(wanted, store, watch=None, checkpoint_seconds=30.0):
     """A sweep with one thread: trainings as small as these have no work for more."""
-    with threads(1) as executor:
-        return experiments.sweep(wanted, store, executor, watch, checkpoint_seconds)
+    return experiments.sweep(
+        wanted, store, watch=watch, checkpoint_seconds=checkpoint_seconds, workers=1
+    )
 
 
 class Notes(Watch):

@@ -17,7 +17,7 @@ from tempfile import gettempdir
 import numpy as np
 
 from bezoar import _files, data
-from bezoar.experiments import Store, Watch, _sweep, expand, threads, versions
+from bezoar.experiments import Store, Watch, _sweep, expand, versions
 
 #: Where a process may be made to die: before or after a file is moved to its place, at anything
 #: that is done to the disk, or in the middle of a file.
@@ -132,8 +132,8 @@ def work(order):
         specs = [spec for fields in order["documents"] for spec in expand(fields)]
         watch = Log(order["log"], **order.get("death", {}))
         seconds = order.get("checkpoint_seconds", 0.0)
-        with threads(1) as executor:
-            swept = _sweep.sweep(specs, Store(order["store"]), executor, watch, seconds)
+        store = Store(order["store"])
+        swept = _sweep.sweep(specs, store, None, watch, seconds, workers=1)
         if "results" in order:
             results = [getattr(run, "key", None) for run in swept.runs]
             Path(order["results"]).write_text(json.dumps(results))

@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 from bezoar import BezoarError, data
 from bezoar.cli._main import app
-from bezoar.experiments import RunSpec, Store, prepare, run, run_all, sweep, threads
-from bezoar.training import Checkpoint
+from bezoar.experiments import RunSpec, Store, prepare, run, run_all, sweep, train
+from bezoar.training import Checkpoint, Workers
 
 FIELDS = {
     "dataset": "some_digits",
@@ -52,9 +52,9 @@ def test_they_survive_an_interruption(tmp_path):
         if checkpoint.iteration == 2:
             checkpoint.save(file)
 
-    with threads(1) as execute:
-        [whole] = execute(runs, keep=keep)
-        [resumed] = execute(runs, start=Checkpoint.load(file))
+    with Workers(1) as pool:
+        [whole] = train(runs, pool, keep=keep)
+        [resumed] = train(runs, pool, start=Checkpoint.load(file))
     for name, values in whole.agents.items():
         assert values.tobytes() == resumed.agents[name].tobytes()
     for k, matrix in whole.listening.items():

@@ -15,7 +15,6 @@ from bezoar.experiments import (
     run_all,
     run_key,
     spec_of,
-    threads,
 )
 
 pytestmark = pytest.mark.usefixtures("quick")
@@ -42,8 +41,7 @@ def test_the_same_bits_whoever_executes(store, tmp_path):
     sweep(specs(), store)
     default, three = Store(tmp_path / "default"), Store(tmp_path / "three")
     experiments.sweep(specs(), default)
-    with threads(3) as executor:
-        experiments.sweep(specs(), str(three.path), executor)
+    experiments.sweep(specs(), str(three.path), workers=3)
     assert contents(default) == contents(three) == contents(store)
 
 

@@ -20,7 +20,6 @@ from bezoar.experiments import (
     read_choice,
     run_all,
     sweep,
-    threads,
 )
 from bezoar.report import BASELINE, Curve
 from bezoar.training import METRICS, History
@@ -184,5 +183,4 @@ def _train(
 ) -> Sequence[History | StoredRun | Failure]:
     if store is None:
         return run_all(specs, workers)
-    with threads(workers) as executor:
-        return sweep(specs, store, executor).runs
+    return sweep(specs, store, workers=workers).runs

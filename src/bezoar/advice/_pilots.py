@@ -13,7 +13,8 @@ from bezoar._arrays import Floats
 from bezoar._seeds import Purpose, generator
 from bezoar.advice._scenarios import Scenario
 from bezoar.data import Dataset
-from bezoar.experiments import Choice, RunSpec, prepare, threads
+from bezoar.experiments import Choice, RunSpec, prepare, train
+from bezoar.training import Workers
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -111,6 +112,6 @@ def train_pilots(
         if time.monotonic() > deadline:
             raise _OutOfTimeError
 
-    with threads(workers) as execute, suppress(_OutOfTimeError):
-        execute(runs, watch)
+    with Workers(workers) as pool, suppress(_OutOfTimeError):
+        train(runs, pool, watch)
     return np.nan_to_num(accuracy), measured

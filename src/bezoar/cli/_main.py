@@ -26,6 +26,7 @@ from bezoar.cli._options import (
     LocalSteps,
     Model,
     Network,
+    On,
     Partition,
     Placement,
     Plot,
@@ -168,13 +169,14 @@ def sweep(
     store: Annotated[Path, typer.Option(help="Where finished runs are kept.")] = STORE,
     data_dir: DataDir = None,
     workers: Workers = None,
+    on: On = None,
     dry_run: DryRun = False,
     json: Json = False,
 ) -> None:
     """Train those runs of a sweep that the store does not have yet; it may be stopped any time."""
     from bezoar.cli import _sweep
 
-    _sweep.run_sweep(spec, store, workers, dry_run, json)
+    _sweep.run_sweep(spec, store, workers, on, dry_run, json)
 
 
 @app.command()

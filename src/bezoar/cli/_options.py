@@ -45,6 +45,14 @@ Plot = Annotated[Path | None, typer.Option(help="Save a picture here (.png, .pdf
 Workers = Annotated[
     int | None, typer.Option(min=1, help="Threads; they do not change results. Default: all cores.")
 ]
+On = Annotated[
+    str | None,
+    typer.Option(
+        help="Who trains: local:4 for processes, dask:tls://HOST:8786 for a Dask cluster. Default: "
+        "this process.",
+        show_default=False,
+    ),
+]
 DataDir = Annotated[
     Path | None,
     typer.Option(

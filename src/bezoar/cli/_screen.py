@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -130,9 +130,21 @@ def print_path(what: str, path: Path) -> None:
     console.print(f"{what}: {path}", markup=False, soft_wrap=True)
 
 
-def training_bars() -> Progress:
+class TrainingBars(Progress):
+    """Progress bars; what ``above`` returns is shown above them."""
+
+    above: Callable[[], Any] | None = None
+
+    def get_renderables(self) -> Iterator[Any]:
+        """What is shown, from above to below."""
+        if self.above is not None:
+            yield self.above()
+        yield from super().get_renderables()
+
+
+def training_bars() -> TrainingBars:
     """Progress bars on the error stream, with the time left and the text ``accuracy`` of a task."""
-    return Progress(
+    return TrainingBars(
         TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),

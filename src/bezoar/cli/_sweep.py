@@ -20,18 +20,20 @@ from bezoar.cli._screen import (
     print_table,
     training_bars,
 )
+from bezoar.cli._workers import WorkersTable
 from bezoar.experiments import (
+    ExecutorError,
     Failure,
     Plan,
     RunSpec,
     Store,
     StoreError,
     Swept,
+    executor_on,
     field_text,
     make_plan,
     read_sweep,
     sweep,
-    threads,
 )
 from bezoar.report import data_notes, results_table, run_document
 
@@ -41,7 +43,9 @@ FAILURES = 20
 GOES_ON = "what is finished is kept, and the same command goes on from there"
 
 
-def run_sweep(path: Path, where: Path, workers: int | None, dry_run: bool, json: bool) -> None:
+def run_sweep(
+    path: Path, where: Path, workers: int | None, on: str | None, dry_run: bool, json: bool
+) -> None:
     """Train those runs of a sweep that the store does not have yet, or only show the plan."""
     specs = read_sweep(path)
     store = Store(where)
@@ -54,7 +58,7 @@ def run_sweep(path: Path, where: Path, workers: int | None, dry_run: bool, json:
             print_failures(plan.refused)
         return
     before = time.perf_counter()
-    swept = sweep_shown(specs, store, workers)
+    swept = sweep_shown(specs, store, workers, on)
     seconds = time.perf_counter() - before
     if json:
         print_json(_document(swept, store, seconds))
@@ -64,13 +68,21 @@ def run_sweep(path: Path, where: Path, workers: int | None, dry_run: bool, json:
         raise typer.Exit(1)
 
 
-def sweep_shown(specs: Sequence[RunSpec], store: Store, workers: int | None) -> Swept:
-    """Sweep with progress on the error stream; if it is stopped, say how to continue."""
+def sweep_shown(
+    specs: Sequence[RunSpec], store: Store, workers: int | None, on: str | None = None
+) -> Swept:
+    """Sweep with progress on the error stream; if it is stopped, say how to continue.
+
+    The work is done ``on`` other processes or machines; see :func:`executor_on`.
+    """
     try:
-        with training_bars() as bars, threads(workers) as executor:
-            return sweep(specs, store, executor, Bars(bars, workers))
-    except StoreError as error:
-        raise StoreError(f"{error}; {GOES_ON}") from error
+        if on is None:
+            with training_bars() as bars:
+                return sweep(specs, store, watch=Bars(bars, workers), workers=workers)
+        with executor_on(on, workers) as (executor, at_once), training_bars() as bars:
+            return sweep(specs, store, executor, WorkersTable(bars), at_once=at_once)
+    except (StoreError, ExecutorError) as error:
+        raise type(error)(f"{error}; {GOES_ON}") from error
     except KeyboardInterrupt:
         errors.print(f"bezoar: interrupted; {GOES_ON}", markup=False, soft_wrap=True)
         raise typer.Exit(130) from None

@@ -9,6 +9,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from bezoar.experiments._choice import Choice, option_text, read_choice
+from bezoar.experiments._elsewhere import ExecutorError
+from bezoar.experiments._executors import THREADS, Processes, executor_on
 from bezoar.experiments._grid import expand, read_sweep
 from bezoar.experiments._identity import agreement, versions
 from bezoar.experiments._plan import Failure, Plan, make_plan
@@ -32,7 +34,8 @@ from bezoar.experiments._spec import (
     read_toml,
     spec_of,
 )
-from bezoar.experiments._sweep import Executor, Swept, Watch, sweep, threads
+from bezoar.experiments._sweep import Swept, sweep
+from bezoar.experiments._watch import Watch
 from bezoar.store import (
     BrokenRunError,
     Store,
@@ -42,6 +45,7 @@ from bezoar.store import (
 )
 
 if TYPE_CHECKING:
+    from bezoar.experiments._advance import advance
     from bezoar.experiments._made import (
         dataset_of,
         network_of,
@@ -62,12 +66,14 @@ __all__ = [
     "CHOICES",
     "FORMAL",
     "LISTS",
+    "THREADS",
     "BrokenRunError",
     "Choice",
-    "Executor",
+    "ExecutorError",
     "Failure",
     "Plan",
     "Prepared",
+    "Processes",
     "Progress",
     "Report",
     "RunSpec",
@@ -77,9 +83,11 @@ __all__ = [
     "Swept",
     "UnknownFormatError",
     "Watch",
+    "advance",
     "agreement",
     "check_export",
     "dataset_of",
+    "executor_on",
     "expand",
     "export_runs",
     "field_text",
@@ -108,7 +116,6 @@ __all__ = [
     "spec_of",
     "sweep",
     "sweep_schema",
-    "threads",
     "train",
     "train_all",
     "versions",
@@ -117,7 +124,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in __all__:
-        for module in ("_made", "_prepare"):  # which need networkx and torch
+        for module in ("_made", "_prepare", "_advance"):  # which need networkx and torch
             found = import_module(f"bezoar.experiments.{module}")
             if hasattr(found, name):
                 return getattr(found, name)

@@ -151,7 +151,7 @@ def machine_memory() -> int:
         return 8 << 30
 
 
-def reason_for(error: Exception) -> str:
+def reason_for(error: BaseException) -> str:
     """Why a run failed, in a line."""
     if isinstance(error, BezoarError):
         return str(error)

@@ -241,9 +241,19 @@ def train(
     ``progress``, ``start`` and ``keep`` are as for :meth:`Engine.train`; ``trained`` is the final
     model of the run that they need, if they need one. There is one history a run, in their order.
     """
+    return make_engine(runs, workers, trained).train(progress, start=start, keep=keep)
+
+
+def make_engine(
+    runs: Sequence[Prepared],
+    workers: Workers,
+    trained: Tensors | None = None,
+    device: str | None = None,
+) -> Engine:
+    """What trains runs together, on the device of their specs or on another; see :func:`train`."""
     spec = runs[0].spec
-    engine = Engine(
-        _task(runs, workers, trained, runs[0].partition()),
+    return Engine(
+        _task(runs, workers, trained, runs[0].partition(), device=device),
         iterations=spec.iterations,
         every=spec.every,
         metrics=runs[0].metrics,
@@ -253,7 +263,6 @@ def train(
         agent_metrics=spec.agent_metrics,
         listening=spec.listening,
     )
-    return engine.train(progress, start=start, keep=keep)
 
 
 def one_agent(
@@ -292,12 +301,13 @@ def _task(
     trained: Tensors | None,
     partition: data.Partition,
     members: Sequence[int] | None = None,
+    device: str | None = None,
 ) -> Task:
     """What the runs learn."""
     first, spec = runs[0], runs[0].spec
     described = (first.dataset, partition, [each.run for each in runs], workers)
-    common: dict[str, Any] = {name: getattr(spec, name) for name in ("order", "dtype", "device")}
-    common["members"] = members
+    common: dict[str, Any] = {"order": spec.order, "dtype": spec.dtype, "members": members}
+    common["device"] = device or spec.device
     starts = first.starts(sorted({each.spec.seed for each in runs}), trained)
     if isinstance(first.model, Softmax):
         vectors = {

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 from bezoar._errors import BezoarError
 from bezoar.experiments._plan import together
 from bezoar.experiments._spec import RunSpec
-from bezoar.experiments._sweep import threads
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -62,6 +61,9 @@ def train_all(
     runs: "Sequence[Prepared]", workers: int | None = None, progress: Progress | None = None
 ) -> "list[History]":
     """The same of runs that are prepared."""
+    from bezoar.experiments._prepare import train
+    from bezoar.training import Workers
+
     needed = {run.needs.spec: run.needs for run in runs if run.needs is not None}
     everything = [*needed.values(), *runs]
     for each in everything:
@@ -70,13 +72,13 @@ def train_all(
     lengths = [everything[places[0]].spec.iterations for places in groups]
     trained: dict[RunSpec, History] = {}
     histories: dict[int, History] = {}
-    with threads(workers) as execute:
+    with Workers(workers) as pool:
         for number, places in enumerate(groups):
             group = [everything[place] for place in places]
             first = group[0].needs
             start = None if first is None else first.average_model(trained[first.spec])
             report = part_of(progress, sum(lengths[:number]), sum(lengths))
-            found = execute(group, report, trained=start)
+            found = train(group, pool, report, trained=start)
             histories |= zip(places, found, strict=True)
             trained |= zip((run.spec for run in group), found, strict=True)
     return [histories[len(needed) + number] for number in range(len(runs))]

@@ -1,90 +1,39 @@
 """Sweeps: many runs into a store, whatever happens in between."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from filelock import Timeout
 
+from bezoar.experiments._elsewhere import WORTH, Elsewhere, ExecutorError
 from bezoar.experiments._grid import as_specs
 from bezoar.experiments._identity import versions
 from bezoar.experiments._plan import Failure, Plan, make_plan, reason_for
 from bezoar.experiments._provenance import provenance
 from bezoar.experiments._spec import RunSpec
+from bezoar.experiments._watch import Watch
 from bezoar.store import Finished, Group, Store, StoredRun, StoreError
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
-    from bezoar.experiments._prepare import Prepared, Report, Tensors
+    from bezoar.experiments._prepare import Prepared
     from bezoar.training import Checkpoint, History
 
-#: Seconds between two looks at whether another sweep has finished what this one waits for.
+#: Seconds between two looks at what this sweep waits for: other sweeps, and silent workers.
 PATIENCE = 0.5
 
-#: Training between two checkpoints takes at least this many times as long as writing one.
-WORTH = 20
+#: What the work on a group waits for: it goes on when one of these is done, or after a while.
+Waiting = Sequence["Future[Any]"]
 
-
-class Executor(Protocol):
-    """Who trains a group of runs."""
-
-    def __call__(
-        self,
-        runs: "Sequence[Prepared]",
-        progress: "Report | None" = None,
-        start: "Checkpoint | None" = None,
-        keep: "Callable[[Checkpoint], Any] | None" = None,
-        trained: "Tensors | None" = None,
-    ) -> "list[History]":
-        """Train runs together; see :func:`bezoar.experiments.train`."""
-
-
-@contextmanager
-def threads(workers: int | None = None) -> "Iterator[Executor]":
-    """Trains in this process.
-
-    Args:
-        workers: how many threads; by default one a core. Results do not depend on it.
-    """
-    from bezoar.experiments._prepare import train
-    from bezoar.training import Workers
-
-    with Workers(workers) as pool:
-
-        def execute(runs: "Sequence[Prepared]", *told: Any, **more: Any) -> "list[History]":
-            return train(runs, pool, *told, **more)
-
-        yield execute
-
-
-class Watch:
-    """Is told how a sweep goes; this one does nothing about it."""
-
-    def planning(self, done: int, total: int) -> None:
-        """So many specs were looked at."""
-
-    def planned(self, plan: Plan) -> None:
-        """The plan is made; the work begins."""
-
-    def began(self, keys: Sequence[str], specs: Sequence[RunSpec], iteration: int) -> None:
-        """A group's training begins, or goes on after so many iterations."""
-
-    def advanced(
-        self, keys: Sequence[str], iteration: int, metrics: "Mapping[str, Tensor]"
-    ) -> None:
-        """A group has done so many iterations; the latest metrics are ``[runs]`` each."""
-
-    def ended(self, keys: Sequence[str], failed: bool) -> None:
-        """A group's runs are in the store; or their training failed."""
-
-    def said(self, message: str) -> None:
-        """Something happened that a person may want to know."""
+#: The work on a group; it ends with ``False`` if somebody else is working on it.
+GroupWork = Generator[Waiting, None, bool]
 
 
 @dataclass(frozen=True)
@@ -116,6 +65,8 @@ def sweep(
     executor: Executor | None = None,
     watch: Watch | None = None,
     checkpoint_seconds: float = 30.0,
+    workers: int | None = None,
+    at_once: int | Callable[[], int] | None = None,
 ) -> Swept:
     """Compute the runs that are not in the store yet, and return all of them.
 
@@ -127,12 +78,21 @@ def sweep(
         specs: what to run: specs, the fields of a sweep as for :func:`expand`, or the path of a
             TOML file. A run that cannot be, or fails, does not stop the others.
         store: where runs are kept.
-        executor: who trains a group of runs; by default this process, with one thread a core.
+        executor: who trains, in slices: any executor of processes, on this machine or on others.
+            Its workers need bezoar and the files that the specs name, nothing else. By default
+            this process trains, a group after the other.
         watch: is told how it goes.
-        checkpoint_seconds: training that may be lost when the process dies. Writing checkpoints
-            never takes more than a twentieth of the time of training.
+        checkpoint_seconds: training that may be lost when the process or a worker dies; the length
+            of slices. Writing checkpoints never takes more than a twentieth of the time of
+            training.
+        workers: how many threads, if this process trains; by default one a core. Results do not
+            depend on it.
+        at_once: how many groups an executor trains at the same time, or a function that tells; by
+            default as many as it has workers, where it tells.
 
     Raises:
+        ExecutorError: where the executor takes no more work, or a worker has other files or
+            versions than this process. What was finished is kept; the next call goes on.
         StoreError: where the store cannot be written, as when the disk is full. What was finished
             is kept; the next call goes on.
     """
@@ -143,10 +103,12 @@ def sweep(
     watch.planned(plan)
     failed: dict[str, str] = {}
     if plan.groups:
-        with threads() if executor is None else nullcontext(executor) as execute:
-            work = _Work(store, execute, watch, checkpoint_seconds)
-            work.do(plan)
-            failed = work.failed
+        elsewhere = None
+        if executor is not None:
+            elsewhere = Elsewhere(executor, at_once, checkpoint_seconds, watch.said)
+        work = _Work(store, watch, checkpoint_seconds, workers, elsewhere)
+        work.do(plan)
+        failed = work.failed
     # Remove what sweeps left that died after the last of a group's runs was saved.
     for group in store.begun_groups():
         if all(store.is_finished(key) for key in group.keys):
@@ -172,46 +134,90 @@ class _Work:
         failed: why runs failed, by key.
     """
 
-    def __init__(self, store: Store, execute: Executor, watch: Watch, seconds: float) -> None:
+    def __init__(
+        self,
+        store: Store,
+        watch: Watch,
+        seconds: float,
+        workers: int | None,
+        elsewhere: Elsewhere | None,
+    ) -> None:
         self.failed: dict[str, str] = {}
         self._finished: set[str] = set()
-        self._store, self._execute, self._watch, self._seconds = store, execute, watch, seconds
+        self._store, self._watch, self._seconds = store, watch, seconds
+        self._workers, self._elsewhere = workers, elsewhere
 
     def do(self, plan: Plan) -> None:
-        """Finish every run that is to do: it is in the store, or has failed."""
+        """Finish every run that is to do: it is in the store, or has failed.
+
+        The work on a group is a generator. It waits for workers by yielding, so that one thread
+        does what there is to do for all groups under way.
+        """
         for key in sorted(plan.broken):
             if aside := self._store.repair(key):
                 self._watch.said(f"run {key} was damaged: set aside in {aside}, computed again")
-        pending = [runs for runs in plan.groups if not self._finish(runs)]
-        if pending:
-            count = sum(not self._is_done(key) for runs in pending for key in runs)
-            what = "a run" if count == 1 else f"{count} runs"
-            self._watch.said(f"waiting for {what} that another sweep is computing")
-        while pending:
-            time.sleep(PATIENCE)
-            pending = [runs for runs in pending if not self._finish(runs)]
+        waiting, told = deque(plan.groups), False
+        blocked: deque[Mapping[str, Prepared]] = deque()
+        under_way: dict[GroupWork, tuple[Mapping[str, Prepared], Waiting]] = {}
 
-    def _finish(self, runs: "Mapping[str, Prepared]") -> bool:
+        def go_on(work: GroupWork, runs: "Mapping[str, Prepared]") -> None:
+            try:
+                under_way[work] = runs, next(work)
+            except StopIteration as end:
+                under_way.pop(work, None)
+                if not end.value:
+                    blocked.append(runs)
+
+        try:
+            while waiting or under_way or blocked:
+                while waiting and len(under_way) < self._at_once():
+                    runs = waiting.popleft()
+                    go_on(self._finish(runs), runs)
+                if under_way:
+                    futures = [each for _, awaited in under_way.values() for each in awaited]
+                    wait(futures, PATIENCE, FIRST_COMPLETED)
+                    for work, (runs, _) in list(under_way.items()):
+                        go_on(work, runs)
+                elif blocked and not waiting:
+                    told = told or self._tell_of_others(blocked)
+                    time.sleep(PATIENCE)
+                if not waiting:
+                    waiting.extend(blocked)
+                    blocked.clear()
+        finally:
+            for work in under_way:
+                work.close()
+
+    def _tell_of_others(self, blocked: "Iterable[Mapping[str, Prepared]]") -> bool:
+        count = sum(not self._is_done(key) for runs in blocked for key in runs)
+        what = "a run" if count == 1 else f"{count} runs"
+        self._watch.said(f"waiting for {what} that another sweep is computing")
+        return True
+
+    def _at_once(self) -> int:
+        return 1 if self._elsewhere is None else self._elsewhere.at_once()
+
+    def _finish(self, runs: "Mapping[str, Prepared]") -> GroupWork:
         """Train what is left of a planned group; ``False`` if somebody else is working on it."""
         for key, run in runs.items():
-            if not self._is_done(key) and not self._finish_needed(key, run):
+            if not self._is_done(key) and not (yield from self._finish_needed(key, run)):
                 return False
         while group := self._next(runs):
             try:
                 with self._locked(group):
                     # What was seen before may be past: others may have finished or begun.
                     if group == self._next(runs):
-                        self._train(group, runs)
+                        yield from self._train(group, runs)
             except Timeout:
                 return False
         return True
 
-    def _finish_needed(self, key: str, run: "Prepared") -> bool:
+    def _finish_needed(self, key: str, run: "Prepared") -> GroupWork:
         """Train the run that a run starts from; ``False`` if somebody else is working on it."""
         needed = run.needs
         if needed is None:
             return True
-        if not self._finish({needed.key: needed}):
+        if not (yield from self._finish({needed.key: needed})):
             return False
         if needed.key in self.failed:
             self.failed[key] = f"start: its pretraining failed: {self.failed[needed.key]}"
@@ -237,12 +243,14 @@ class _Work:
             self._finished.add(key)
         return key in self._finished or key in self.failed
 
-    def _train(self, group: Group, known: "Mapping[str, Prepared]") -> None:
+    def _train(
+        self, group: Group, known: "Mapping[str, Prepared]"
+    ) -> Generator[Waiting, None, None]:
         """Train a group; if that fails, each of its runs alone, so that only culprits fail."""
         if not group.apart:
             try:
-                self._train_together(group, known)
-            except (StoreError, OSError):
+                yield from self._train_together(group, known)
+            except (StoreError, ExecutorError, OSError):
                 raise  # this is no run's fault, and the next call goes on
             except Exception as error:
                 self._watch.ended(group.keys, failed=True)
@@ -255,11 +263,13 @@ class _Work:
             for key, spec in zip(group.keys, group.specs, strict=True):
                 if not self._is_done(key):
                     alone = replace(group, keys=(key,), specs=(spec,), apart=False)
-                    self._train(alone, known)
+                    yield from self._train(alone, known)
         with self._store.writing():
             group.remove()
 
-    def _train_together(self, group: Group, known: "Mapping[str, Prepared]") -> None:
+    def _train_together(
+        self, group: Group, known: "Mapping[str, Prepared]"
+    ) -> Generator[Waiting, None, None]:
         from bezoar.training import CheckpointError
 
         runs = self._prepared(group, known)
@@ -272,11 +282,11 @@ class _Work:
         start = None
         try:
             start = _checkpoint(group)
-            histories = self._histories(group, runs, start)
+            histories = yield from self._histories(group, runs, start)
         except CheckpointError as error:
             self._watch.said(f"{error}; its {len(group.keys)} runs start over")
             start = None
-            histories = self._histories(group, runs, None)
+            histories = yield from self._histories(group, runs, None)
         told = provenance(began, datetime.now(UTC))
         if start is not None:
             told["resumed_after"] = start.iteration
@@ -287,7 +297,7 @@ class _Work:
             spec = run.spec
             finished = Finished(spec.document(), spec.texts(), versions(), run.network, history)
             notes = {"data_note": run.dataset.note, "network_note": run.network.note}
-            told_of_run = told | {"trained_with": others, **history.details}
+            told_of_run = told | {"device": spec.device, "trained_with": others, **history.details}
             told_of_run |= {name: note for name, note in notes.items() if note}
             self._store.save(key, finished, told_of_run, spec.keep_models)
             if not self._is_done(key):  # or it would be computed for ever
@@ -318,14 +328,24 @@ class _Work:
 
     def _histories(
         self, group: Group, runs: "Sequence[Prepared]", start: "Checkpoint | None"
-    ) -> "list[History]":
+    ) -> "Generator[Waiting, None, list[History]]":
+        from bezoar.experiments._prepare import train
+        from bezoar.training import Workers
+
         specs = [run.spec for run in runs]
         self._watch.began(group.keys, specs, start.iteration if start else 0)
         progress = partial(self._watch.advanced, group.keys)
         keep = _keeper(group, specs[0].iterations, self._seconds)
         needed = runs[0].needs
         trained = None if needed is None else needed.average_model(self._store.load(needed.key))
-        return self._execute(runs, progress, start, keep, trained)
+        if self._elsewhere is None:
+            with Workers(self._workers) as workers:
+                return train(runs, workers, progress, start, keep, trained)
+
+        def worked(worker: str, iterations: int, seconds: float) -> None:
+            self._watch.worked(worker, group.keys, iterations, seconds)
+
+        return (yield from self._elsewhere.train(runs, progress, worked, start, keep, trained))
 
 
 def _checkpoint(group: Group) -> "Checkpoint | None":

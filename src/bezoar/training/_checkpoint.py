@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
+from safetensors import SafetensorError
+from safetensors.torch import load, save
 from torch import Tensor
 
 from bezoar._errors import BezoarError
@@ -27,6 +27,9 @@ FORMAT = 2
 
 #: An iteration and the values of each metric after it: ``[runs]``, or ``[runs, agents]``.
 Measured = tuple[int, dict[str, Tensor]]
+
+#: A safetensors file begins with the length of its header, a number of so many bytes.
+_LENGTH = 8
 
 _STATE, _METRICS, _ITERATIONS = "state/", "metrics/", "iterations"
 
@@ -65,6 +68,10 @@ class Checkpoint:
         It takes as long as writing the state to the disk (9 MB for 27 runs of ten agents on
         MNIST: some 30 ms), and twice its memory meanwhile.
         """
+        write_whole(path, self.to_bytes())
+
+    def to_bytes(self) -> bytes:
+        """The content of the file that :meth:`save` writes."""
         names = list(self.measured[0][1])
         tensors = {_STATE + name: t.contiguous() for name, t in self.state.tensors.items()}
         tensors[_ITERATIONS] = torch.tensor([iteration for iteration, _ in self.measured])
@@ -77,7 +84,7 @@ class Checkpoint:
             "state": json.dumps(list(self.state.tensors)),
             "subject": json.dumps(self.subject),
         }
-        write_whole(path, save({key: t.cpu() for key, t in tensors.items()}, metadata))
+        return save({key: t.cpu() for key, t in tensors.items()}, metadata)
 
     @classmethod
     def load(cls, path: Path) -> Checkpoint:
@@ -87,31 +94,39 @@ class Checkpoint:
             CheckpointError: where the file is not a whole checkpoint, or of another layout.
             OSError: where it cannot be read at all.
         """
+        return cls.from_bytes(path.read_bytes(), str(path))
+
+    @classmethod
+    def from_bytes(cls, content: bytes, where: str = "what was received") -> Checkpoint:
+        """Read what :meth:`to_bytes` gave.
+
+        Raises:
+            CheckpointError: where it is not a whole checkpoint, or of another layout. It says
+                ``where`` the content is from.
+        """
         try:
-            with safe_open(path, "pt") as file:
-                metadata = file.metadata() or {}
-                if metadata.get("format") != str(FORMAT):
-                    raise CheckpointError(
-                        f"checkpoint: {path} has the format {metadata.get('format')}; this "
-                        f"version of bezoar reads {FORMAT}"
-                    )
-                columns, tensors = (
-                    {name: file.get_tensor(prefix + name).clone() for name in json.loads(names)}
-                    for prefix, names in (
-                        (_METRICS, metadata["metrics"]),
-                        (_STATE, metadata["state"]),
-                    )
+            found = load(content)
+            header = content[_LENGTH : _LENGTH + int.from_bytes(content[:_LENGTH], "little")]
+            metadata = json.loads(header).get("__metadata__", {})
+            if metadata.get("format") != str(FORMAT):
+                raise CheckpointError(
+                    f"checkpoint: {where} has the format {metadata.get('format')}; this version "
+                    f"of bezoar reads {FORMAT}"
                 )
-                measured = [
-                    (iteration, {name: column[place] for name, column in columns.items()})
-                    for place, iteration in enumerate(file.get_tensor(_ITERATIONS).tolist())
-                ]
-                state = State(int(metadata["iteration"]), tensors)
-                return cls(state, measured, tuple(json.loads(metadata["subject"])))
+            columns, tensors = (
+                {name: found[prefix + name] for name in json.loads(names)}
+                for prefix, names in ((_METRICS, metadata["metrics"]), (_STATE, metadata["state"]))
+            )
+            measured = [
+                (iteration, {name: column[place] for name, column in columns.items()})
+                for place, iteration in enumerate(found[_ITERATIONS].tolist())
+            ]
+            state = State(int(metadata["iteration"]), tensors)
+            return cls(state, measured, tuple(json.loads(metadata["subject"])))
         except CheckpointError:
             raise
-        except (SafetensorError, LookupError, ValueError) as error:
-            raise CheckpointError(f"checkpoint: {path} is damaged: {error}") from None
+        except (SafetensorError, LookupError, TypeError, ValueError) as error:
+            raise CheckpointError(f"checkpoint: {where} is damaged: {error}") from None
 
     def check(self, subject: Sequence[str], state: State) -> None:
         """Refuse to go on with another training than the one this was made in.

@@ -1,0 +1,37 @@
+"""What a sweep tells while it goes on."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from bezoar.experiments._plan import Plan
+from bezoar.experiments._spec import RunSpec
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+class Watch:
+    """Is told how a sweep goes; this one does nothing about it."""
+
+    def planning(self, done: int, total: int) -> None:
+        """So many specs were looked at."""
+
+    def planned(self, plan: Plan) -> None:
+        """The plan is made; the work begins."""
+
+    def began(self, keys: Sequence[str], specs: Sequence[RunSpec], iteration: int) -> None:
+        """A group's training begins, or goes on after so many iterations."""
+
+    def advanced(
+        self, keys: Sequence[str], iteration: int, metrics: "Mapping[str, Tensor]"
+    ) -> None:
+        """A group has done so many iterations; the latest metrics are ``[runs]`` each."""
+
+    def worked(self, worker: str, keys: Sequence[str], iterations: int, seconds: float) -> None:
+        """A worker of an executor has trained a group for so many iterations and seconds."""
+
+    def ended(self, keys: Sequence[str], failed: bool) -> None:
+        """A group's runs are in the store; or their training failed."""
+
+    def said(self, message: str) -> None:
+        """Something happened that a person may want to know."""

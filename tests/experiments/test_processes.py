@@ -1,0 +1,168 @@
+"""Sweeps by processes that are killed or frozen: on this machine, and as workers of Dask.
+
+The store is compared, byte for byte, with that of a sweep in one process that nobody disturbed.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import warnings
+
+import numpy as np
+import pytest
+from sweep_runs import Notes, contents
+from sweep_server import some_digits
+
+from bezoar import BezoarError, experiments
+from bezoar.experiments import Processes, Store, _elsewhere, executor_on, expand
+
+#: Seconds of training in a slice; a group takes several.
+SLICE = 0.15
+
+FIELDS = {
+    "iterations": 40,
+    "every": 20,
+    "metrics": ["accuracy", "consensus_error"],
+    "partition": "by_class",
+    "aggregator": ["ios", "faba"],
+    "keep_models": True,
+    "seed": [0, 1, 2],
+}
+
+DRIVER = """
+from sys import argv
+from bezoar.experiments import Processes, expand, sweep
+if __name__ == "__main__":
+    with Processes(2, threads=1) as processes:
+        sweep(argv[1], argv[2], processes, checkpoint_seconds=float(argv[3]))
+"""
+
+
+class Disturbed(Notes):
+    """Sends a signal to a worker as soon as another one has answered."""
+
+    def __init__(self, what):
+        super().__init__()
+        self.what, self.workers, self.victim = what, [], None
+
+    def worked(self, worker, keys, iterations, seconds):
+        process = int(worker.rpartition("/")[2])
+        if process not in self.workers:
+            self.workers.append(process)
+        if self.victim is None and len(self.workers) > 1:
+            self.victim = next(each for each in self.workers if each != process)
+            os.kill(self.victim, self.what)
+
+
+@pytest.fixture(scope="module")
+def wanted(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("digits")
+    digits = some_digits(210)
+    np.savez(
+        folder / "digits.npz",
+        x_train=digits.train,
+        y_train=digits.train_labels,
+        x_test=digits.test,
+        y_test=digits.test_labels,
+    )
+    return expand(FIELDS | {"dataset": str(folder / "digits.npz")})
+
+
+@pytest.fixture(scope="module")
+def undisturbed(wanted, tmp_path_factory):
+    store = Store(tmp_path_factory.mktemp("undisturbed"))
+    experiments.sweep(wanted, store, workers=1)
+    return contents(store)
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch):
+    monkeypatch.setattr(_elsewhere, "WORTH", 0)
+    monkeypatch.setattr(_elsewhere, "LEAST", 0.5)
+
+
+@pytest.fixture(scope="module")
+def processes():
+    with Processes(2, threads=1) as running:
+        yield running
+
+
+def sweep(wanted, store, executor, watch, at_once=None):
+    swept = experiments.sweep(wanted, store, executor, watch, SLICE, at_once=at_once)
+    assert not swept.failures
+    return contents(Store(store))
+
+
+def test_processes_one_of_which_is_killed(wanted, undisturbed, processes, tmp_path):
+    watch = Disturbed(signal.SIGKILL)
+    assert sweep(wanted, tmp_path, processes, watch) == undisturbed
+    ended = f"process {watch.victim} ended with exit code -9"
+    assert any(ended in message for message in watch.messages)
+
+
+def test_the_driver_is_killed_and_called_again(wanted, undisturbed, processes, tmp_path):
+    document, store = tmp_path / "sweep.toml", Store(tmp_path / "store")
+    fields = FIELDS | {"dataset": str(wanted[0].dataset.options["path"])}
+    # JSON's texts, numbers, lists and truth values are TOML's, too.
+    document.write_text("".join(f"{name} = {json.dumps(told)}\n" for name, told in fields.items()))
+    driver = [sys.executable, "-c", DRIVER, str(document), str(store.path), str(SLICE)]
+    with subprocess.Popen(driver) as running:
+        while not list(store.groups_folder.glob("*/checkpoint.safetensors")):
+            assert running.poll() is None
+            time.sleep(0.02)
+        running.kill()
+    notes = Notes()
+    assert sweep(wanted, store.path, processes, notes) == undisturbed
+    assert max(notes.began_at) > 0
+
+
+def test_a_function_that_fails_in_a_process(processes):
+    with pytest.raises(ZeroDivisionError):
+        processes.submit(divmod, 1, 0).result()
+    assert processes.submit(divmod, 7, 2).result() == (3, 1)
+
+
+@pytest.mark.parametrize("where", ["local", "local:0", "local:-1", "dask:", "mpi:4"])
+def test_where_a_sweep_cannot_be(where):
+    message = rf"on: expected local:4 .* or dask:.*, found '{where}'"
+    with pytest.raises(BezoarError, match=message), executor_on(where):
+        pass
+
+
+def test_without_dask_a_sentence_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    message = r"'pip install bezoar\[cluster\]' installs it"
+    with pytest.raises(BezoarError, match=message), executor_on("dask:tcp://127.0.0.1:8786"):
+        pass
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    distributed = pytest.importorskip("distributed")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+        with (
+            distributed.LocalCluster(**options, silence_logs="CRITICAL") as running,
+            executor_on(f"dask:{running.scheduler_address}") as (executor, at_once),
+        ):
+            yield executor, at_once
+
+
+@pytest.mark.parametrize("what", [signal.SIGSTOP, signal.SIGKILL])
+@pytest.mark.filterwarnings("ignore")
+def test_dask_workers_one_of_which_is_frozen_or_killed(
+    wanted, undisturbed, cluster, tmp_path, what
+):
+    watch = Disturbed(what)
+    try:
+        assert sweep(wanted, tmp_path, cluster[0], watch, cluster[1]) == undisturbed
+    finally:
+        if what == signal.SIGSTOP and watch.victim is not None:
+            os.kill(watch.victim, signal.SIGCONT)
+    assert watch.victim is not None
+    if what == signal.SIGSTOP:
+        assert any(message.startswith("no answer for") for message in watch.messages)
