@@ -20,7 +20,7 @@ from bezoar.cli._screen import (
     print_table,
     training_progress,
 )
-from bezoar.cli._sweep import sweep_shown
+from bezoar.cli._sweep import executor_here, sweep_shown
 from bezoar.experiments import (
     CHOICES,
     Failure,
@@ -28,6 +28,8 @@ from bezoar.experiments import (
     Store,
     StoredRun,
     dataset_of,
+    follow,
+    is_follower,
     network_of,
     read_choice,
     read_toml,
@@ -46,6 +48,9 @@ def run(given: Mapping[str, Any]) -> None:
 
     What was typed is ``given``: options with the name of a field of a spec replace it.
     """
+    if is_follower():
+        follow(given["workers"], given["store"] and Store(given["store"]))
+        return
     path: Path | None = given["spec"]
     plot: Path | None = given["plot"]
     check_picture(plot)
@@ -105,8 +110,9 @@ def train_shown(
     """The runs, with progress: trained here, or in a store as ``bezoar sweep`` does it."""
     if store is None:
         try:
-            with training_progress(f"{specs[0].network} · {specs[0].partition}") as progress:
-                return run_all(specs, workers, progress)
+            title = f"{specs[0].network} · {specs[0].partition}"
+            with executor_here(workers, None) as executor, training_progress(title) as progress:
+                return run_all(specs, workers, progress, executor)
         except KeyboardInterrupt:
             errors.print(f"bezoar: interrupted; {NOTHING_KEPT}", markup=False, soft_wrap=True)
             raise typer.Exit(130) from None

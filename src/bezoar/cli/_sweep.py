@@ -3,6 +3,7 @@
 import shlex
 import time
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from bezoar.cli._screen import (
     training_bars,
 )
 from bezoar.experiments import (
+    Executor,
     Failure,
     Plan,
     RunSpec,
@@ -28,6 +30,10 @@ from bezoar.experiments import (
     StoreError,
     Swept,
     field_text,
+    follow,
+    is_follower,
+    launched,
+    leading,
     make_plan,
     read_sweep,
     sweep,
@@ -43,8 +49,11 @@ GOES_ON = "what is finished is kept, and the same command goes on from there"
 
 def run_sweep(path: Path, where: Path, workers: int | None, dry_run: bool, json: bool) -> None:
     """Train those runs of a sweep that the store does not have yet, or only show the plan."""
-    specs = read_sweep(path)
     store = Store(where)
+    if is_follower():
+        follow(workers, store)
+        return
+    specs = read_sweep(path)
     if dry_run:
         plan = make_plan(specs, store)
         if json:
@@ -67,13 +76,18 @@ def run_sweep(path: Path, where: Path, workers: int | None, dry_run: bool, json:
 def sweep_shown(specs: Sequence[RunSpec], store: Store, workers: int | None) -> Swept:
     """Sweep with progress on the error stream; if it is stopped, say how to continue."""
     try:
-        with training_bars() as bars, threads(workers) as executor:
+        with executor_here(workers, store) as executor, training_bars() as bars:
             return sweep(specs, store, executor, Bars(bars, workers))
     except StoreError as error:
         raise StoreError(f"{error}; {GOES_ON}") from error
     except KeyboardInterrupt:
         errors.print(f"bezoar: interrupted; {GOES_ON}", markup=False, soft_wrap=True)
         raise typer.Exit(130) from None
+
+
+def executor_here(workers: int | None, store: Store | None) -> AbstractContextManager[Executor]:
+    """Who trains: this process, or all ranks if ``torchrun`` has started several."""
+    return leading(workers, store) if launched() else threads(workers)
 
 
 def _print(swept: Swept, store: Store, seconds: float) -> None:

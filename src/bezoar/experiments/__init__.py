@@ -13,6 +13,7 @@ from bezoar.experiments._grid import expand, read_sweep
 from bezoar.experiments._identity import agreement, versions
 from bezoar.experiments._plan import Failure, Plan, make_plan
 from bezoar.experiments._provenance import machine, provenance
+from bezoar.experiments._ranks import follow, is_follower, launched, leading
 from bezoar.experiments._running import Progress, first_accuracies, part_of, run, run_all
 from bezoar.experiments._schema import sweep_schema
 from bezoar.experiments._select import (
@@ -84,6 +85,10 @@ __all__ = [
     "export_runs",
     "field_text",
     "first_accuracies",
+    "follow",
+    "is_follower",
+    "launched",
+    "leading",
     "long_table",
     "machine",
     "make_plan",

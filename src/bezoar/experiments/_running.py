@@ -1,12 +1,13 @@
 """Trains runs without a store."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from bezoar._errors import BezoarError
 from bezoar.experiments._plan import together
 from bezoar.experiments._spec import RunSpec
-from bezoar.experiments._sweep import threads
+from bezoar.experiments._sweep import Executor, threads
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -39,7 +40,10 @@ def run(spec: RunSpec | None = None, **fields: Any) -> "History":
 
 
 def run_all(
-    specs: Sequence[RunSpec], workers: int | None = None, progress: Progress | None = None
+    specs: Sequence[RunSpec],
+    workers: int | None = None,
+    progress: Progress | None = None,
+    executor: Executor | None = None,
 ) -> "list[History]":
     """Train runs, those that share data and length together.
 
@@ -47,6 +51,7 @@ def run_all(
         specs: what to run.
         workers: how many threads; by default one a core. Results do not depend on it.
         progress: called after every iteration.
+        executor: who trains; by default this process.
 
     Returns:
         One history a spec, in their order.
@@ -62,7 +67,7 @@ def run_all(
     total = sum(group[0].spec.iterations for group in groups)
     done = 0
     histories: dict[RunSpec, History] = {}
-    with threads(workers) as execute:
+    with threads(workers) if executor is None else nullcontext(executor) as execute:
         for group in groups:
             first = group[0].needs
             trained = None if first is None else first.average_model(histories[first.spec])

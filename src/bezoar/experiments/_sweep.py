@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from filelock import Timeout
 
+from bezoar._errors import LostRankError
 from bezoar.experiments._grid import as_specs
 from bezoar.experiments._identity import versions
 from bezoar.experiments._plan import Failure, Plan, make_plan, reason_for
@@ -242,7 +243,7 @@ class _Work:
         if not group.apart:
             try:
                 self._train_together(group, known)
-            except (StoreError, OSError):
+            except (StoreError, LostRankError, OSError):
                 raise  # this is no run's fault, and the next call goes on
             except Exception as error:
                 self._watch.ended(group.keys, failed=True)

@@ -24,6 +24,7 @@ from bezoar.training._optimizers import (
     PlainStep,
 )
 from bezoar.training._quadratic import QuadraticTask, random_quadratics
+from bezoar.training._ranks import AllRanks, Everyone, Ranks
 from bezoar.training._run import Run, State
 from bezoar.training._schedules import (
     SCHEDULES,
@@ -33,6 +34,7 @@ from bezoar.training._schedules import (
     OneCycle,
     Schedule,
 )
+from bezoar.training._sharded import Sharded, check_sharded
 from bezoar.training._softmax import SoftmaxTask
 from bezoar.training._task import DTYPES, Cost, DatasetTask, Task, check_device, check_runs
 from bezoar.training._workers import Workers, available_cores
@@ -43,12 +45,14 @@ __all__ = [
     "OF_AGENTS",
     "OPTIMIZERS",
     "SCHEDULES",
+    "AllRanks",
     "Checkpoint",
     "CheckpointError",
     "Constant",
     "Cost",
     "DatasetTask",
     "Engine",
+    "Everyone",
     "Exchanges",
     "HeavyBall",
     "History",
@@ -63,8 +67,10 @@ __all__ = [
     "Optimizer",
     "PlainStep",
     "QuadraticTask",
+    "Ranks",
     "Run",
     "Schedule",
+    "Sharded",
     "SoftmaxTask",
     "State",
     "Task",
@@ -75,6 +81,7 @@ __all__ = [
     "check_length",
     "check_listening",
     "check_runs",
+    "check_sharded",
     "operations",
     "optimizer",
     "product_speed",

@@ -41,6 +41,9 @@ class Exchanges(Protocol):
     def at(self, iteration: int) -> OneExchange:
         """The exchange of one iteration, counted from 1."""
 
+    def memory(self, models: Tensor) -> list[Tensor]:
+        """Memory like the models in which messages are best written, if there is any."""
+
     def reached(self, iteration: int) -> int:
         """How many iterations are done after the exchange of one.
 
@@ -67,6 +70,10 @@ class InMemory:
     def at(self, iteration: int) -> Exchange:
         """The exchange of one iteration, counted from 1."""
         return self._on(tuple(network.at(iteration) for network in self._networks))
+
+    def memory(self, models: Tensor) -> list[Tensor]:
+        """Messages may be anywhere."""
+        return []
 
     def reached(self, iteration: int) -> int:
         """Nobody lags behind in memory."""
