@@ -29,6 +29,7 @@ from bezoar.cli._options import (
     Workers,
     choice,
 )
+from bezoar.cli._plan import plan
 from bezoar.cli._runs_app import runs_app
 
 
@@ -348,6 +349,7 @@ def doctor(json: Json = False) -> None:
     _doctor.doctor(json)
 
 
+app.command()(plan)
 app.add_typer(runs_app, name="runs")
 app.add_typer(agents_app, name="agents")
 

@@ -43,6 +43,7 @@ from bezoar.store import (
 )
 
 if TYPE_CHECKING:
+    from bezoar.experiments._machines import MachinePlan, plan_machines
     from bezoar.experiments._made import (
         dataset_of,
         network_of,
@@ -67,6 +68,7 @@ __all__ = [
     "Choice",
     "Executor",
     "Failure",
+    "MachinePlan",
     "Plan",
     "Prepared",
     "Progress",
@@ -99,6 +101,7 @@ __all__ = [
     "option_text",
     "part_of",
     "partition_of",
+    "plan_machines",
     "poisoned_network",
     "prepare",
     "provenance",
@@ -121,7 +124,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in __all__:
-        for module in ("_made", "_prepare"):  # which need networkx and torch
+        for module in ("_made", "_prepare", "_machines"):  # which need networkx and torch
             found = import_module(f"bezoar.experiments.{module}")
             if hasattr(found, name):
                 return getattr(found, name)

@@ -228,8 +228,13 @@ def train(
     ``progress``, ``start`` and ``keep`` are as for :meth:`Engine.train`; ``trained`` is the final
     model of the run that they need, if they need one. There is one history a run, in their order.
     """
+    return engine_of(runs, workers, trained).train(progress, start=start, keep=keep)
+
+
+def engine_of(runs: Sequence[Prepared], workers: Workers, trained: Tensors | None = None) -> Engine:
+    """What trains runs together, all agents in this process; see :func:`train`."""
     spec = runs[0].spec
-    engine = Engine(
+    return Engine(
         _task(runs, workers, trained, runs[0].partition()),
         iterations=spec.iterations,
         every=spec.every,
@@ -238,7 +243,6 @@ def train(
         agent_metrics=spec.agent_metrics,
         listening=spec.listening,
     )
-    return engine.train(progress, start=start, keep=keep)
 
 
 def one_agent(
