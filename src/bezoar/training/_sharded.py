@@ -21,8 +21,8 @@ def check_sharded(run: Run, buffers: bool) -> None:
     """
     if run.attack.lies:
         raise BezoarError(
-            f"attack {run.attack.name}: it changes messages by what other agents send, who may be "
-            "at other ranks; allowed with several ranks: attacks on labels"
+            f"attack {run.attack.name}: it changes messages, but ranks send each other what agents "
+            "hold; allowed with several ranks: attacks on labels"
         )
     if buffers:
         raise BezoarError(
