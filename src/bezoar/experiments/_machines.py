@@ -16,7 +16,7 @@ import torch
 from bezoar._checks import whole
 from bezoar._errors import BezoarError
 from bezoar.experiments._choice import Choice
-from bezoar.experiments._made import dataset_of, network_of
+from bezoar.experiments._made import dataset_of, network_of, partition_of
 from bezoar.experiments._prepare import engine_of, prepare
 from bezoar.experiments._spec import RunSpec
 from bezoar.networks import Network, shard_of, shard_owners
@@ -28,14 +28,20 @@ if TYPE_CHECKING:
 #: Larger networks are planned from networks of these sizes; the time is measured at the first.
 SIZES = (4_096, 16_384)
 
+#: The partition that gives agents as many samples in any network.
+DRAWN = "drawn"
+
 #: Agents in the network on which the time is measured hold at most so many bytes of models.
 MEASURED_BYTES = 256 << 20
 
 #: Bytes that a process takes before it trains: Python, torch and what else is imported.
-PROCESS_BYTES = 350e6
+PROCESS_BYTES = 400e6
 
 #: Bytes for a link of the network while it is read, and for an input of an agent in training.
 LINK_BYTES, INPUT_BYTES = 700, 50
+
+#: Bytes of labels and places for a sample that an agent holds.
+SAMPLE_BYTES = 20
 
 
 @dataclass(frozen=True)
@@ -100,6 +106,8 @@ def plan_machines(
         agents, made = network.agents, [network]
     else:
         made = [network_of(_resized(spec, agents, size)) for size in SIZES]
+        if spec.partition.name != DRAWN:
+            partition_of(spec, agents)  # which is refused where there are too few samples
     members, halo, sent = _shard_sizes(made, agents, machines)
     with Workers(workers) as pool:
         measured = _Measured(spec, agents, made[0], pool)
@@ -159,7 +167,7 @@ def _fewer(poisoned: Any, share: float) -> int:
 
 
 def _with_samples(spec: RunSpec, fields: dict[str, Any], share: float, size: int) -> RunSpec:
-    if spec.partition.name != "drawn":  # which gives agents as many samples anyway
+    if spec.partition.name != DRAWN:
         fields["samples"] = max(size, round(len(dataset_of(spec).train) * share))
     own = {name: getattr(spec, name) for name in spec.model_fields_set}
     return RunSpec.read({**own, **fields})
@@ -208,7 +216,7 @@ class _Measured:
         size = int(min(network.agents, SIZES[0], max(64, MEASURED_BYTES // row)))
         if size < network.agents:
             run = prepare(_substitute(run.spec, network, size))
-        self.agents, self._run = run.network.agents, run
+        self.agents, self._dataset = run.network.agents, dataset_of(spec)
         engine = engine_of([run], workers)
         state = engine.start()
         self.message = state.models[0, 0].nbytes
@@ -223,12 +231,11 @@ class _Measured:
 
     def data_bytes(self, members: int) -> float:
         """Bytes of the dataset, and of the samples of so many agents as they are trained on."""
-        dataset = self._run.dataset
-        samples = self._parts.mean() * members
-        sample = 4 * math.prod(dataset.sample_shape)
-        if self._few:
-            return sample * (2 * len(dataset.train) + 2 * len(dataset.test)) + 20 * samples
-        return sample * (samples + len(dataset.train) + 2 * len(dataset.test))
+        held = self._parts.mean() * members
+        kept = min(held, len(self._dataset.train)) if self._few else held
+        sample = 4 * math.prod(self._dataset.sample_shape)
+        files = self._dataset.train.nbytes + self._dataset.test.nbytes
+        return files + sample * (kept + len(self._dataset.test)) + SAMPLE_BYTES * held
 
 
 def _substitute(spec: RunSpec, network: Network, size: int) -> RunSpec:

@@ -278,7 +278,7 @@ class Engine:
             return self.task.vectors(models).cpu(), False
         finite = torch.isfinite(models.sum(dtype=torch.float64)).to(torch.float64)
         lost = self._everyone.total((1 - finite).unsqueeze(0))
-        return self.task.vectors(models[:, :0]).cpu(), bool(lost > 0)
+        return models[:, :0].flatten(2).cpu(), bool(lost > 0)
 
 
 def check_listening(found: Sequence[int], iterations: int) -> tuple[int, ...]:
