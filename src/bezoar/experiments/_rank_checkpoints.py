@@ -3,6 +3,7 @@
 import re
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import torch
@@ -62,6 +63,12 @@ class RankCheckpoints:
             pause = max(self._seconds, WORTH * (last - before))
 
         return keep
+
+    def clear(self) -> None:
+        """Remove this rank's files, and the folder if nothing else is in it."""
+        self._remove()
+        with suppress(OSError):
+            self._name.parent.rmdir()
 
     def _file(self, iteration: int) -> Path:
         return self._name.with_name(f"{self._name.name}-{iteration}{self._end}")

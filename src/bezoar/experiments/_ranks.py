@@ -8,6 +8,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from bezoar.store import Store
 
 if TYPE_CHECKING:
     from bezoar.experiments._prepare import Prepared, Report
+    from bezoar.experiments._rank_checkpoints import RankCheckpoints
     from bezoar.experiments._sweep import Executor
     from bezoar.training import History, Ranks, Workers
 
@@ -62,7 +64,9 @@ def follow(
     """Train what the first rank asks for, until it is done; arguments as for :func:`leading`."""
     with _trainer(workers, store, checkpoint_seconds) as trainer:
         while told := trainer.ranks.told():
+            trainer.clear()
             trainer.join(json.loads(told))
+        trainer.clear()
 
 
 @contextmanager
@@ -81,6 +85,7 @@ class _ShardTrainer:
         self, ranks: "Ranks", workers: "Workers", store: Store | None, seconds: float
     ) -> None:
         self.ranks, self._workers, self._store, self._seconds = ranks, workers, store, seconds
+        self._kept: list[RankCheckpoints] = []
 
     def lead(self, runs: "Sequence[Prepared]", progress: "Report | None") -> "list[History]":
         """Train runs together with the other ranks."""
@@ -111,6 +116,12 @@ class _ShardTrainer:
                     f"train {run.key}: versions or files differ; they must be the same everywhere"
                 )
         self._train(runs, [np.zeros(run.network.agents, np.int64) for run in runs], None)
+
+    def clear(self) -> None:
+        """Remove the checkpoints of what is in the store by now, as the first rank does."""
+        for kept in self._kept:
+            kept.clear()
+        self._kept = []
 
     def _checked(self, run: "Prepared") -> Ints:
         """``[W]`` which rank trains each agent; refuses what several ranks cannot do."""
@@ -143,8 +154,6 @@ class _ShardTrainer:
     def _train_one(
         self, run: "Prepared", owner: Ints, folder: Path | None, progress: "Report | None"
     ) -> "History":
-        from dataclasses import replace
-
         import torch
 
         from bezoar.experiments._prepare import one_shard
@@ -159,6 +168,7 @@ class _ShardTrainer:
             assert self._store is not None
             kept = RankCheckpoints(self._store, folder / run.key, self.ranks, self._seconds)
             start, keep = kept.last(engine), kept.keeper(engine.iterations)
+            self._kept.append(kept)
         [history] = engine.train(progress, start=start, keep=keep)
         links = run.network.adjacency.tocoo()
         told = {
