@@ -20,7 +20,7 @@ from bezoar.cli._screen import (
     print_table,
     training_progress,
 )
-from bezoar.cli._sweep import executor_here, sweep_shown
+from bezoar.cli._sweep import executor_here, has_followed, sweep_shown
 from bezoar.experiments import (
     CHOICES,
     Failure,
@@ -28,8 +28,6 @@ from bezoar.experiments import (
     Store,
     StoredRun,
     dataset_of,
-    follow,
-    is_follower,
     network_of,
     read_choice,
     read_toml,
@@ -48,8 +46,7 @@ def run(given: Mapping[str, Any]) -> None:
 
     What was typed is ``given``: options with the name of a field of a spec replace it.
     """
-    if is_follower():
-        follow(given["workers"], given["store"] and Store(given["store"]))
+    if has_followed(given["workers"], given["store"] and Store(given["store"])):
         return
     path: Path | None = given["spec"]
     plot: Path | None = given["plot"]

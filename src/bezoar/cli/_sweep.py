@@ -9,6 +9,7 @@ from typing import Any
 
 import typer
 
+from bezoar._errors import LostRankError
 from bezoar.cli._progress import Bars, plan_text
 from bezoar.cli._screen import (
     console,
@@ -50,8 +51,7 @@ GOES_ON = "what is finished is kept, and the same command goes on from there"
 def run_sweep(path: Path, where: Path, workers: int | None, dry_run: bool, json: bool) -> None:
     """Train those runs of a sweep that the store does not have yet, or only show the plan."""
     store = Store(where)
-    if is_follower():
-        follow(workers, store)
+    if has_followed(workers, store):
         return
     specs = read_sweep(path)
     if dry_run:
@@ -83,6 +83,17 @@ def sweep_shown(specs: Sequence[RunSpec], store: Store, workers: int | None) -> 
     except KeyboardInterrupt:
         errors.print(f"bezoar: interrupted; {GOES_ON}", markup=False, soft_wrap=True)
         raise typer.Exit(130) from None
+
+
+def has_followed(workers: int | None, store: Store | None) -> bool:
+    """Whether this process is a rank that follows the first one, and has done so to the end."""
+    if not is_follower():
+        return False
+    try:
+        follow(workers, store)
+    except LostRankError:  # of which the first rank tells
+        raise typer.Exit(1) from None
+    return True
 
 
 def executor_here(workers: int | None, store: Store | None) -> AbstractContextManager[Executor]:
