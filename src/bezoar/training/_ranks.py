@@ -124,24 +124,27 @@ class Ranks:
             table: ``[n + h, D]`` the messages of the members, followed by room for the halo's.
         """
         some = max(1, PIECE_BYTES // table[0].nbytes)
-        stops = torch.from_numpy(shard.received).cumsum(0) + len(shard.members)
-        incoming = [
-            table[int(stop) - int(count) : int(stop)].split(some)
-            for stop, count in zip(stops, shard.received, strict=True)
-        ]
-        rows = [torch.from_numpy(places).to(table.device).split(some) for places in shard.sent]
-        pieces = [max(len(a), len(b)) for a, b in zip(incoming, rows, strict=True)]
-        for piece in range(max(pieces)):
-            moves = []
-            for other in range(self.count):
-                if piece < len(incoming[other]) and len(incoming[other][piece]):
-                    into = incoming[other][piece]
-                    moves.append(distributed.P2POp(distributed.irecv, into, other))
-                if piece < len(rows[other]) and len(rows[other][piece]):
-                    content = table.index_select(0, rows[other][piece])
-                    moves.append(distributed.P2POp(distributed.isend, content, other))
+        halo = table[len(shard.members) :].split(shard.received.tolist())
+        incoming = {other: part.split(some) for other, part in enumerate(halo) if len(part)}
+        outgoing = {
+            other: torch.from_numpy(places).to(table.device).split(some)
+            for other, places in enumerate(shard.sent)
+            if len(places)
+        }
+        most = max(map(len, [*incoming.values(), *outgoing.values()]), default=0)
+        for piece in range(most):
+            moves = [
+                distributed.P2POp(distributed.irecv, parts[piece], other)
+                for other, parts in incoming.items()
+                if piece < len(parts)
+            ]
+            moves += [
+                distributed.P2POp(distributed.isend, table.index_select(0, parts[piece]), other)
+                for other, parts in outgoing.items()
+                if piece < len(parts)
+            ]
             with _lost():
-                for move in distributed.batch_isend_irecv(moves) if moves else ():
+                for move in distributed.batch_isend_irecv(moves):
                     move.wait()
 
 
