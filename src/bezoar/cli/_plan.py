@@ -19,7 +19,7 @@ def plan(
     json: Json = False,
 ) -> None:
     """Tell what a run takes on several machines: memory, traffic and time of an iteration."""
-    from bezoar.cli._screen import busy, console, print_json, print_table
+    from bezoar.cli._screen import busy, console, count, print_json, print_table
     from bezoar.experiments import RunSpec, plan_machines, read_toml
     from bezoar.report import Table
 
@@ -41,7 +41,8 @@ def plan(
         "messages": f"{found.moving:,.2f} s an iteration at {bandwidth:g} Gbit/s",
         "together": f"{found.seconds:,.2f} s an iteration, without measurements",
     }
-    title = f"{spec.name} on {machines:,} machines, {found.workers} threads each"
+    threads = count(found.workers, "thread")
+    title = f"{spec.name} on {count(machines, 'machine')} with {threads} each"
     print_table(Table.of(title, ("what", "takes"), rows.items()))
     console.print(
         f"Times were measured here with {found.measured:,} agents. A network of {found.cut:,} "

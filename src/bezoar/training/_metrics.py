@@ -150,7 +150,9 @@ class Measurement:
             regular = self._regular_here
             tested = (torch.ones_like(regular) if losses else regular).flatten()
             which = tested.nonzero().flatten().tolist()
-            values = task.test(self.models.flatten(0, 1), buffers, which, losses)
+            values = (self._weights_here.new_empty(0),) * 2  # where only poisoned agents are here
+            if which:
+                values = task.test(self.models.flatten(0, 1), buffers, which, losses)
             for name, value in zip(AGENT_METRICS.values(), values, strict=True):
                 own = torch.full_like(self._weights_here, torch.nan)
                 own.view(-1)[which] = value
