@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 import torch
@@ -71,7 +72,7 @@ class Neighbourhoods:
         """The same on another device."""
         return replace(self, **{name: each.to(device) for name, each in self._tensors().items()})
 
-    def _tensors(self) -> dict[str, Tensor]:
+    def _tensors(self) -> dict[str, Any]:
         found = {name: getattr(self, name) for name in _OF_SHARDS}
         return {name: tensor for name, tensor in found.items() if tensor is not None}
 

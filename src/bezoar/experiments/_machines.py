@@ -231,7 +231,7 @@ class _Measured:
 
     def data_bytes(self, members: int) -> float:
         """Bytes of the dataset, and of the samples of so many agents as they are trained on."""
-        held = self._parts.mean() * members
+        held = float(self._parts.mean()) * members
         kept = min(held, len(self._dataset.train)) if self._few else held
         sample = 4 * math.prod(self._dataset.sample_shape)
         files = self._dataset.train.nbytes + self._dataset.test.nbytes

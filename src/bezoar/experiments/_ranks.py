@@ -149,7 +149,9 @@ class _ShardTrainer:
 
     def _folder(self, runs: "Sequence[Prepared]") -> Path | None:
         """Where checkpoints of the runs are kept: with whatever the store has of their group."""
-        return self._store and self._store.group([run.key for run in runs], []).folder
+        if self._store is None:
+            return None
+        return self._store.group([run.key for run in runs], []).folder
 
     def _train_one(
         self, run: "Prepared", owner: Ints, folder: Path | None, progress: "Report | None"

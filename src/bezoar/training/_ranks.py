@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Protocol
+from typing import Protocol, Self
 
 import torch
 from torch import Tensor, distributed
@@ -68,7 +68,7 @@ class Ranks:
 
     @classmethod
     @contextmanager
-    def joined(cls) -> "Iterator[Ranks]":
+    def joined(cls) -> Iterator[Self]:
         """Meet the other processes, as the environment says that ``torchrun`` sets."""
         with _lost():
             if torch.cuda.is_available():
@@ -152,7 +152,8 @@ class AllRanks:
     """What is known of all agents, each of which is trained at one of the ranks."""
 
     def __init__(self, ranks: Ranks, shard: Shard, agents: int) -> None:
-        self._ranks, self.agents = ranks, range(agents)
+        self._ranks = ranks
+        self.agents: Sequence[int] = range(agents)
         self.here: slice | Ints = shard.members
 
     def total(self, values: Tensor) -> Tensor:
