@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from datetime import date
 
-from benchmarks import agents, cluster, long, networks, plan, ring, start, steps
+from benchmarks import agents, cluster, long, networks, plan, ring, shards, start, steps
 from benchmarks._measure import Result, tell
 from bezoar.experiments import machine
 
@@ -25,6 +25,7 @@ BENCHMARKS: dict[str, Callable[[], Result]] = {
     "agents": agents.agents,
     "ring": ring.ring,
     "cluster": cluster.cluster,
+    "shards": shards.shards,
 }
 
 

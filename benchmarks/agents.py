@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,7 +36,7 @@ def gathered() -> Result:
     """A step on 10,000 agents over gathering every agent's inputs, in turns."""
     size = 10_000
     with tempfile.TemporaryDirectory() as folder:
-        network = _network(_draw(size, Path(folder)))
+        network = read_network(draw(size, Path(folder)))
     rows = []
     with Workers() as workers:
         for rule in RULES:
@@ -62,7 +62,7 @@ def agents() -> Result:
     """Time per agent and step at 100,000 agents over that at 1,000, and the memory it takes."""
     rows = []
     with tempfile.TemporaryDirectory() as folder:
-        graphs = {size: _draw(size, Path(folder)) for size in SIZES}
+        graphs = {size: draw(size, Path(folder)) for size in SIZES}
         for number, rule in enumerate(RULES, start=1):
             tell(f"{rule}, {number} of {len(RULES)} rules, a minute or two each")
             # A process each, so that the peak of memory is this rule's at this size.
@@ -77,24 +77,32 @@ def agents() -> Result:
     )
 
 
-def _draw(size: int, folder: Path) -> Path:
+def draw(size: int, folder: Path) -> Path:
     """A random network as a file of edges: drawing a large one takes longer than a step on it."""
     path = folder / f"{size}.npy"
     np.save(path, np.array(nx.random_regular_graph(DEGREE, size, seed=1).edges))
     return path
 
 
-def _network(edges: Path) -> Network:
+def read_network(edges: Path) -> Network:
+    """The network in a file of edges; one agent in a hundred is poisoned."""
     graph = nx.Graph(np.load(edges).tolist())
     return Network(graph, range(0, len(graph), 100), name="random_regular")
 
 
-def _engine(rule: str, network: Network, workers: Workers) -> Engine:
+def make_task(
+    rule: str, network: Network, workers: Workers, members: Sequence[int] | None = None
+) -> SoftmaxTask:
+    """Softmax regression with a few images an agent."""
     mnist, size = data.mnist(), network.agents
     order = np.random.default_rng(0).integers(0, len(mnist.train), size=size * IMAGES)
     partition = data.Partition(order, np.arange(size + 1) * IMAGES)
     run = Run(network, aggregators.create(rule), attacks.create("label_flip"))
-    return Engine(SoftmaxTask(mnist, partition, [run], workers), iterations=10**9, every=10**9)
+    return SoftmaxTask(mnist, partition, [run], workers, members=members)
+
+
+def _engine(rule: str, network: Network, workers: Workers) -> Engine:
+    return Engine(make_task(rule, network, workers), iterations=10**9, every=10**9)
 
 
 def _gatherer(network: Network, workers: Workers) -> Callable[[], None]:
@@ -126,7 +134,7 @@ def _elsewhere(rule: str, graph: Path) -> dict[str, float]:
 
 def measure(rule: str, edges: Path) -> dict[str, float]:
     """The median seconds of a step, and the peak memory of this process in GB."""
-    network = _network(edges)
+    network = read_network(edges)
     with Workers() as workers:
         step = stepper(_engine(rule, network, workers))
         rounds = 10 if network.agents <= 1_000 else 3 if network.agents <= 10_000 else 2

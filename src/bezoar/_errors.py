@@ -6,3 +6,7 @@ class BezoarError(ValueError):
 
     The message names the field or argument, what was found, and what is allowed.
     """
+
+
+class LostRankError(BezoarError):
+    """A process that trains together with others cannot reach them any more."""

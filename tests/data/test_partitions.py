@@ -109,6 +109,15 @@ def test_more_agents_than_samples_are_refused(kind):
         data.partition(kind)(np.array([0, 1, 0]), 2, 4, rng())
 
 
+def test_any_number_of_agents_draws_as_many_samples_each():
+    labels = np.array([0, 1, 0])
+    found = data.partition("drawn", samples=5)(labels, 2, 200, rng())
+    assert (found.sizes == 5).all()
+    np.testing.assert_array_equal(np.unique(found.order), [0, 1, 2])
+    again = data.partition("drawn", samples=5)(labels, 2, 200, rng())
+    np.testing.assert_array_equal(found.order, again.order)
+
+
 def test_by_class_refuses_an_agent_without_samples():
     with pytest.raises(BezoarError, match="agent 2 comes away empty"):
         data.partition("by_class")(np.array([0, 0, 1, 1]), 3, 3, rng())

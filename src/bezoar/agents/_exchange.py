@@ -44,6 +44,10 @@ class OverNetwork:
         self._number = iteration
         return self
 
+    def memory(self, models: Tensor) -> list[Tensor]:
+        """Messages may be anywhere."""
+        return []
+
     def reached(self, iteration: int) -> int:
         """How many iterations are done after the last exchange; see :meth:`Neighbours.exchange`."""
         return max(iteration, min(self._reached, self._iterations - 1))

@@ -39,6 +39,7 @@ from bezoar.cli._options import (
     Workers,
     choice,
 )
+from bezoar.cli._plan import plan
 from bezoar.cli._runs_app import runs_app
 from bezoar.cli._study_command import study
 
@@ -355,6 +356,7 @@ def doctor(json: Json = False) -> None:
 
 
 app.command()(study)
+app.command()(plan)
 app.add_typer(runs_app, name="runs")
 app.add_typer(agents_app, name="agents")
 

@@ -20,7 +20,7 @@ from bezoar.cli._screen import (
     print_table,
     training_progress,
 )
-from bezoar.cli._sweep import sweep_shown
+from bezoar.cli._sweep import has_followed, sweep_shown, trainer_here
 from bezoar.experiments import (
     CHOICES,
     Failure,
@@ -46,6 +46,8 @@ def run(given: Mapping[str, Any]) -> None:
 
     What was typed is ``given``: options with the name of a field of a spec replace it.
     """
+    if has_followed(given["workers"], given["store"] and Store(given["store"])):
+        return
     path: Path | None = given["spec"]
     plot: Path | None = given["plot"]
     check_picture(plot)
@@ -105,8 +107,9 @@ def train_shown(
     """The runs, with progress: trained here, or in a store as ``bezoar sweep`` does it."""
     if store is None:
         try:
-            with training_progress(f"{specs[0].network} · {specs[0].partition}") as progress:
-                return run_all(specs, workers, progress)
+            title = f"{specs[0].network} · {specs[0].partition}"
+            with trainer_here(workers, None) as trainer, training_progress(title) as progress:
+                return run_all(specs, workers, progress, trainer)
         except KeyboardInterrupt:
             errors.print(f"bezoar: interrupted; {NOTHING_KEPT}", markup=False, soft_wrap=True)
             raise typer.Exit(130) from None

@@ -3,11 +3,13 @@
 import shlex
 import time
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
 import typer
 
+from bezoar._errors import LostRankError
 from bezoar.cli._progress import Bars, plan_text
 from bezoar.cli._screen import (
     console,
@@ -29,8 +31,13 @@ from bezoar.experiments import (
     Store,
     StoreError,
     Swept,
+    Trainer,
     executor_on,
     field_text,
+    follow,
+    is_follower,
+    launched,
+    leading,
     make_plan,
     read_sweep,
     sweep,
@@ -47,8 +54,10 @@ def run_sweep(
     path: Path, where: Path, workers: int | None, on: str | None, dry_run: bool, json: bool
 ) -> None:
     """Train those runs of a sweep that the store does not have yet, or only show the plan."""
-    specs = read_sweep(path)
     store = Store(where)
+    if has_followed(workers, store):
+        return
+    specs = read_sweep(path)
     if dry_run:
         plan = make_plan(specs, store)
         if json:
@@ -76,16 +85,35 @@ def sweep_shown(
     The work is done ``on`` other processes or machines; see :func:`executor_on`.
     """
     try:
-        if on is None:
-            with training_bars() as bars:
-                return sweep(specs, store, watch=Bars(bars, workers), workers=workers)
-        with executor_on(on, workers) as (executor, at_once), training_bars() as bars:
-            return sweep(specs, store, executor, WorkersTable(bars), at_once=at_once)
+        if on is not None:
+            with executor_on(on, workers) as (executor, at_once), training_bars() as bars:
+                return sweep(specs, store, executor, WorkersTable(bars), at_once=at_once)
+        with trainer_here(workers, store) as trainer, training_bars() as bars:
+            bar = Bars(bars, workers)
+            return sweep(specs, store, watch=bar, workers=workers, trainer=trainer)
     except (StoreError, ExecutorError) as error:
         raise type(error)(f"{error}; {GOES_ON}") from error
     except KeyboardInterrupt:
         errors.print(f"bezoar: interrupted; {GOES_ON}", markup=False, soft_wrap=True)
         raise typer.Exit(130) from None
+
+
+def has_followed(workers: int | None, store: Store | None) -> bool:
+    """Whether this process is a rank that follows the first one, and has done so to the end."""
+    if not is_follower():
+        return False
+    try:
+        follow(workers, store)
+    except LostRankError:  # of which the first rank tells
+        raise typer.Exit(1) from None
+    return True
+
+
+def trainer_here(
+    workers: int | None, store: Store | None
+) -> AbstractContextManager[Trainer | None]:
+    """Who trains if it is not this process alone: all ranks, if ``torchrun`` started several."""
+    return leading(workers, store) if launched() else nullcontext()
 
 
 def _print(swept: Swept, store: Store, seconds: float) -> None:

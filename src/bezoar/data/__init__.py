@@ -12,7 +12,7 @@ from bezoar.data._cifar import cifar10, cifar100
 from bezoar.data._dataset import Dataset
 from bezoar.data._mnist import fashion_mnist, mnist
 from bezoar.data._npz import from_npz
-from bezoar.data._partitions import IID, ByClass, Dirichlet, Partition, Partitioner
+from bezoar.data._partitions import IID, ByClass, Dirichlet, Drawn, Partition, Partitioner
 from bezoar.data._tiny_imagenet import tiny_imagenet
 
 #: Every dataset by its name.
@@ -26,7 +26,9 @@ DATASETS: dict[str, Callable[..., Dataset]] = {
 }
 
 #: Every partition by its name.
-PARTITIONS: dict[str, type[Partitioner]] = {kind.name: kind for kind in (IID, Dirichlet, ByClass)}
+PARTITIONS: dict[str, type[Partitioner]] = {
+    kind.name: kind for kind in (IID, Dirichlet, ByClass, Drawn)
+}
 
 __all__ = [
     "DATASETS",
@@ -35,6 +37,7 @@ __all__ = [
     "ByClass",
     "Dataset",
     "Dirichlet",
+    "Drawn",
     "Partition",
     "Partitioner",
     "cifar10",

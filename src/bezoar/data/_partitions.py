@@ -127,6 +127,29 @@ class Dirichlet(Partitioner):
 
 
 @dataclass(frozen=True)
+class Drawn(Partitioner):
+    """Every agent draws its own samples; others may draw the same. So there may be many agents.
+
+    Args:
+        samples: how many each draws.
+    """
+
+    samples: Annotated[int, Field(ge=1)] = 8
+
+    name: ClassVar[str] = "drawn"
+
+    def __call__(
+        self, labels: Ints, classes: int, agents: int, rng: np.random.Generator
+    ) -> Partition:
+        """Let every agent draw."""
+        order = rng.integers(0, len(labels), size=agents * self.samples)
+        return Partition(order, np.arange(agents + 1) * self.samples)
+
+    def owners(self, labels: Ints, classes: int, agents: int, rng: np.random.Generator) -> Ints:
+        raise BezoarError("partition drawn: a sample may belong to several agents")
+
+
+@dataclass(frozen=True)
 class ByClass(Partitioner):
     """Agent ``i`` gets the classes congruent to ``i`` modulo the number of agents.
 

@@ -24,7 +24,7 @@ from bezoar.exchange._neighbourhoods import Neighbourhoods, by_size
 from bezoar.exchange._sent import Sent, as_vectors
 from bezoar.exchange._sparse import SparseExchange
 from bezoar.exchange._tuning import DEFAULT, Map, Tuning
-from bezoar.networks import Network, check_network
+from bezoar.networks import Network, Shard, check_network
 
 
 def is_dense(network: Network, tuning: Tuning = DEFAULT) -> bool:
@@ -48,6 +48,9 @@ class Exchange:
         map: what goes through the pieces of work where there is much of it; like the builtin, or
             over several threads. Results do not depend on it.
         tuning: how the work is cut up.
+        shard: if it is given, rules are applied at its members alone, always by gathering
+            neighbourhoods. Messages are those of the members and, after them, of the halo;
+            everything else is of the members.
 
     Raises:
         BezoarError: where a rule is impossible at some agent.
@@ -62,6 +65,7 @@ class Exchange:
         device: torch.device | str = "cpu",
         map: Map = map,
         tuning: Tuning = DEFAULT,
+        shard: Shard | None = None,
     ) -> None:
         if len(rules) != len(networks):
             raise BezoarError(f"networks: expected {len(rules)}, one a rule, found {len(networks)}")
@@ -72,16 +76,21 @@ class Exchange:
             raise BezoarError(
                 f"networks: all must have the same number of agents, found {sorted(sizes)}"
             )
+        if shard is not None and len(rules) > 1:
+            raise BezoarError(f"runs: a shard takes one at a time, found {len(rules)}")
         for rule, network in dict.fromkeys(zip(rules, networks, strict=True)):
             rule.check(network)
         self.rules, self.networks = tuple(rules), tuple(networks)
-        self._map, self._tuning = map, tuning
+        self._map, self._tuning, self._shard = map, tuning, shard
+        self._heard = self._members = networks[0].agents
+        if shard is not None:
+            self._heard, self._members = len(shard.heard), len(shard.members)
         self._device = device = torch.device(device)
         together: dict[tuple[object, ...], dict[WeightedAggregator, list[int]]] = {}
         others: dict[tuple[Aggregator, Network], list[int]] = {}
         for run, (rule, network) in enumerate(zip(rules, networks, strict=True)):
             # Losses and sums are those of single inputs, so these are gathered anyway.
-            gathered = rule.samples_judged() or rule.sums_updates()
+            gathered = shard is not None or rule.samples_judged() or rule.sums_updates()
             dense = is_dense(network, tuning) and not gathered
             if isinstance(rule, WeightedAggregator) and dense:
                 # Each rule may say where the output layer is, so those that read it are alone.
@@ -100,9 +109,9 @@ class Exchange:
         self._others, self._auxiliary = (
             [
                 one_by_one(
-                    *(runs, rule, network.agents),
-                    [part.to(device) for part in by_size(rule, network)],
-                    *(layer, tuning, is_dense(network, tuning)),
+                    *(runs, rule, self._heard),
+                    [part.to(device) for part in by_size(rule, network, shard)],
+                    *(layer, tuning, shard is None and is_dense(network, tuning)),
                 )
                 for (rule, network), runs in some.items()
             ]
@@ -117,8 +126,8 @@ class Exchange:
         Args:
             sent: what is sent; or ``[runs, W, D]`` messages alone.
             tell: whether to tell.
-            out: contiguous, of the messages' shape: where to write the next models. It must not
-                be the messages, nor anything that a rule remembers.
+            out: contiguous ``[runs, W, D]``: where to write the next models. It must not be the
+                messages, nor anything that a rule remembers.
 
         Returns:
             The next models ``[runs, W, D]``, and the weight that each agent gave to each of its
@@ -130,11 +139,12 @@ class Exchange:
         self._check(sent)
         sent = replace(sent, messages=sent.messages.contiguous())
         messages = sent.messages
+        shape = (len(messages), self._members, messages.shape[-1])
         if out is None:
-            out = torch.empty_like(messages)
-        if (out.shape, out.dtype) != (messages.shape, messages.dtype) or not out.is_contiguous():
+            out = messages.new_empty(shape)
+        if (out.shape, out.dtype) != (shape, messages.dtype) or not out.is_contiguous():
             raise BezoarError(
-                f"out: expected contiguous {list(messages.shape)} of {messages.dtype}, found "
+                f"out: expected contiguous {list(shape)} of {messages.dtype}, found "
                 f"{list(out.shape)} of {out.dtype}"
             )
         weights = self.links.zeros() if tell else None
@@ -152,7 +162,7 @@ class Exchange:
     @cached_property
     def links(self) -> Links:
         """Where weights of inputs are in what is told."""
-        return Links(self.networks, self._device)
+        return Links(self.networks, self._device, self._shard)
 
     def _apply(self, sent: Sent, out: Tensor, weights: Tensor | None, map_much: Map) -> None:
         """Write the next models and weights, with ``map_much`` where there is much work."""
@@ -172,7 +182,7 @@ class Exchange:
             other(sent, out, tell, map_much if much else map)
 
     def _check(self, sent: Sent) -> None:
-        shape, agents = list(sent.messages.shape), self.networks[0].agents
+        shape, agents = list(sent.messages.shape), self._heard
         if len(shape) != 3 or shape[1] != agents or shape[2] == 0:
             raise BezoarError(f"messages: expected shape [runs, {agents}, D], found {shape}")
         if shape[0] != len(self.networks):

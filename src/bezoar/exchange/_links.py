@@ -10,7 +10,7 @@ from torch import Tensor
 
 from bezoar._arrays import Ints
 from bezoar.exchange._neighbourhoods import Neighbourhoods
-from bezoar.networks import Network
+from bezoar.networks import Network, Shard
 
 #: Is told what some agents gave to their slots: the runs, the agents' neighbourhoods, and
 #: ``[runs, n, m]`` the weights.
@@ -23,16 +23,22 @@ class Links:
     Args:
         networks: one a run, all with the same number of agents.
         device: where weights will be.
+        shard: if it is given, only its members count, and they are known by their places.
     """
 
-    def __init__(self, networks: Sequence[Network], device: torch.device) -> None:
-        self._agents = networks[0].agents
+    def __init__(
+        self, networks: Sequence[Network], device: torch.device, shard: Shard | None = None
+    ) -> None:
+        self._agents = networks[0].agents if shard is None else len(shard.members)
         slots = 1 + max(int(network.degrees.max()) for network in networks)
+        layouts = [
+            _layout(network) if shard is None else _laid_out(network, shard.members)
+            for network in networks
+        ]
         # Room at the end, in which padding after the last agent's inputs may fall.
-        self.length = max(_layout(network)[0][-1] for network in networks) + slots
+        self.length = max(ends[-1] for ends, _ in layouts) + slots
         starts, receivers, poisoned = [], [], []
-        for network in networks:
-            ends, senders = _layout(network)
+        for network, (ends, senders) in zip(networks, layouts, strict=True):
             starts.append(ends[:-1])
             after = self.length - len(senders)
             receivers.append(np.pad(np.repeat(np.arange(self._agents), np.diff(ends)), (0, after)))
@@ -85,10 +91,15 @@ def listening_matrix(network: Network, weights: Tensor) -> csr_array:
 @lru_cache(maxsize=64)
 def _layout(network: Network) -> tuple[Ints, Ints]:
     """``[W + 1]`` where every agent's inputs begin, and ``[links]`` who is behind each."""
-    ends = np.concatenate([[0], np.cumsum(network.degrees + 1)])
+    return _laid_out(network, np.arange(network.agents))
+
+
+def _laid_out(network: Network, agents: Ints) -> tuple[Ints, Ints]:
+    """The same for some of the agents."""
+    ends = np.concatenate([[0], np.cumsum(network.degrees[agents] + 1)])
     own = np.zeros(ends[-1], dtype=bool)
     own[ends[:-1]] = True
     senders = np.empty(ends[-1], dtype=np.int64)
-    senders[own] = np.arange(network.agents)
-    senders[~own] = network.adjacency.indices
+    senders[own] = agents
+    senders[~own] = network.adjacency[agents].indices
     return ends, senders

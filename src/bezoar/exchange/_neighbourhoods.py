@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,9 +13,12 @@ from torch.nn.functional import pad
 
 from bezoar._arrays import Ints
 from bezoar.aggregators import Aggregator, Neighbourhood, OutputLayers
-from bezoar.networks import Network
+from bezoar.networks import Network, Shard
 
 _TENSORS = ("index", "mask", "mixing", "estimate", "poisoned", "first_link")
+
+#: The same, and what only shards have.
+_OF_SHARDS = (*_TENSORS, "numbers")
 
 
 @dataclass(frozen=True)
@@ -24,7 +28,8 @@ class Neighbourhoods:
     Slot 0 is the agent's own message, the others its neighbours' in ascending order.
 
     Attributes:
-        index: ``[networks, n, slots]`` the agent behind each slot; padding repeats the own.
+        index: ``[networks, n, slots]`` the agent behind each slot; padding repeats the own. In a
+            shard: the row of its messages.
         mask: ``[networks, n, slots]`` false at padding.
         mixing: ``[networks, n, slots]`` the agent's row of the mixing matrix, float64.
         estimate: ``[networks, n]`` the estimated number of poisoned inputs.
@@ -32,6 +37,7 @@ class Neighbourhoods:
             measuring who was listened to; rules do not see it.
         first_link: ``[networks, n]`` how many inputs the agents before have, all in all.
         largest_estimate: the largest estimate, on the host.
+        numbers: ``[networks, n, slots]`` the agent behind each slot where that is not the index.
     """
 
     index: Tensor
@@ -41,6 +47,7 @@ class Neighbourhoods:
     poisoned: Tensor
     first_link: Tensor
     largest_estimate: int
+    numbers: Tensor | None = None
 
     @property
     def agents(self) -> int:
@@ -59,12 +66,17 @@ class Neighbourhoods:
 
     def some(self, most: int) -> "list[Neighbourhoods]":
         """The same in parts of at most so many agents."""
-        parts = zip(*(getattr(self, name).split(most, dim=1) for name in _TENSORS), strict=True)
-        return [replace(self, **dict(zip(_TENSORS, part, strict=True))) for part in parts]
+        held = self._tensors()
+        parts = zip(*(tensor.split(most, dim=1) for tensor in held.values()), strict=True)
+        return [replace(self, **dict(zip(held, part, strict=True))) for part in parts]
 
     def to(self, device: torch.device) -> "Neighbourhoods":
         """The same on another device."""
-        return replace(self, **{name: getattr(self, name).to(device) for name in _TENSORS})
+        return replace(self, **{name: each.to(device) for name, each in self._tensors().items()})
+
+    def _tensors(self) -> dict[str, Any]:
+        found = {name: getattr(self, name) for name in _OF_SHARDS}
+        return {name: tensor for name, tensor in found.items() if tensor is not None}
 
     def seen(
         self,
@@ -88,7 +100,8 @@ class Neighbourhoods:
             progress: which share of all iterations is done.
             losses: ``[..., m]`` the losses of the inputs, if the rule judges by them.
         """
-        more, mask, mixing, index = (0, len(remembered)), self.mask, self.mixing, self.index
+        more, mask, mixing = (0, len(remembered)), self.mask, self.mixing
+        index = self.index if self.numbers is None else self.numbers
         if finite is None:
             finite = pad(mask, more, value=True)
         if remembered:
@@ -144,26 +157,45 @@ def _padded(runs: tuple[tuple[Network, tuple[int, ...]], ...], mixing: str) -> N
     return Neighbourhoods(**together, largest_estimate=largest)
 
 
-def by_size(rule: Aggregator, network: Network) -> tuple[Neighbourhoods, ...]:
+def by_size(
+    rule: Aggregator, network: Network, shard: Shard | None = None
+) -> tuple[Neighbourhoods, ...]:
     """The inputs of all agents, those with as many inputs and the same estimate together.
 
     So nothing is padded, and an agent is computed just as it would be alone. Of rules without an
-    estimate only the number of inputs counts.
+    estimate only the number of inputs counts. If a shard is given, they are the inputs of its
+    members, as rows of the messages that are there.
     """
-    estimates = rule.estimates(network) * rule.uses_estimate()
-    make = _by_size if _returns(network) else _by_size.__wrapped__
-    return make(network, rule.wiring()[0], tuple(estimates.tolist()))
+    estimates, mixing = rule.estimates(network) * rule.uses_estimate(), rule.wiring()[0]
+    if shard is None:
+        make = _by_size if _returns(network) else _by_size.__wrapped__
+        return make(network, mixing, tuple(estimates.tolist()))
+    row = np.zeros(network.agents, dtype=np.int64)
+    row[shard.heard] = np.arange(len(shard.heard))
+    parts = _alike(network, mixing, estimates, shard.members)
+    rows = [torch.from_numpy(row[part.on_host]) for part in parts]
+    return tuple(
+        replace(part, index=index, numbers=part.index)
+        for part, index in zip(parts, rows, strict=True)
+    )
 
 
 @lru_cache(maxsize=64)
 def _by_size(
     network: Network, mixing: str, estimates: tuple[int, ...]
 ) -> tuple[Neighbourhoods, ...]:
-    matrix, expected = network.mixing(mixing), np.array(estimates)
-    sizes = np.stack([network.degrees + 1, expected])
+    return _alike(network, mixing, np.array(estimates), np.arange(network.agents))
+
+
+def _alike(
+    network: Network, mixing: str, estimates: Ints, agents: Ints
+) -> tuple[Neighbourhoods, ...]:
+    """The inputs of some agents, those with as many inputs and the same estimate together."""
+    matrix = network.mixing(mixing)
+    sizes = np.stack([network.degrees + 1, estimates])[:, agents]
     kinds, which = np.unique(sizes, axis=1, return_inverse=True)
     return tuple(
-        _lay_out(network, matrix, expected, np.flatnonzero(which.ravel() == kind), int(slots))
+        _lay_out(network, matrix, estimates, agents[which.ravel() == kind], int(slots))
         for kind, slots in enumerate(kinds[0])
     )
 

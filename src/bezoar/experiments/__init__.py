@@ -15,6 +15,7 @@ from bezoar.experiments._grid import expand, read_sweep
 from bezoar.experiments._identity import agreement, versions
 from bezoar.experiments._plan import Failure, Plan, make_plan
 from bezoar.experiments._provenance import machine, provenance
+from bezoar.experiments._ranks import follow, is_follower, launched, leading
 from bezoar.experiments._running import Progress, first_accuracies, part_of, run, run_all, train_all
 from bezoar.experiments._schema import sweep_schema
 from bezoar.experiments._select import (
@@ -35,7 +36,7 @@ from bezoar.experiments._spec import (
     spec_of,
 )
 from bezoar.experiments._sweep import Swept, sweep
-from bezoar.experiments._watch import Watch
+from bezoar.experiments._watch import Trainer, Watch
 from bezoar.store import (
     BrokenRunError,
     Store,
@@ -46,6 +47,7 @@ from bezoar.store import (
 
 if TYPE_CHECKING:
     from bezoar.experiments._advance import advance
+    from bezoar.experiments._machines import MachinePlan, plan_machines
     from bezoar.experiments._made import (
         dataset_of,
         network_of,
@@ -71,6 +73,7 @@ __all__ = [
     "Choice",
     "ExecutorError",
     "Failure",
+    "MachinePlan",
     "Plan",
     "Prepared",
     "Processes",
@@ -81,6 +84,7 @@ __all__ = [
     "StoreError",
     "StoredRun",
     "Swept",
+    "Trainer",
     "UnknownFormatError",
     "Watch",
     "advance",
@@ -92,6 +96,10 @@ __all__ = [
     "export_runs",
     "field_text",
     "first_accuracies",
+    "follow",
+    "is_follower",
+    "launched",
+    "leading",
     "long_table",
     "machine",
     "make_plan",
@@ -102,6 +110,7 @@ __all__ = [
     "option_text",
     "part_of",
     "partition_of",
+    "plan_machines",
     "poisoned_network",
     "prepare",
     "provenance",
@@ -124,7 +133,8 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in __all__:
-        for module in ("_made", "_prepare", "_advance"):  # which need networkx and torch
+        # These need networkx and torch.
+        for module in ("_made", "_prepare", "_advance", "_machines"):
             found = import_module(f"bezoar.experiments.{module}")
             if hasattr(found, name):
                 return getattr(found, name)

@@ -14,17 +14,20 @@ from bezoar.experiments._identity import identity
 from bezoar.experiments._made import dataset_of, network_of, part, partition_of
 from bezoar.experiments._spec import RunSpec
 from bezoar.models import Model, Pretrained, Softmax, Start
-from bezoar.networks import Network, UnreliableNetwork
+from bezoar.networks import Network, Shard, UnreliableNetwork
 from bezoar.store import StoredRun
 from bezoar.training import (
     Algorithm,
+    AllRanks,
     Checkpoint,
     Cost,
     Engine,
     Exchanges,
     History,
     NetworkTask,
+    Ranks,
     Run,
+    Sharded,
     SoftmaxTask,
     Task,
     Workers,
@@ -292,6 +295,22 @@ def one_agent(
         algorithm=run.algorithm,
         agent_metrics=True,
         exchanges=exchanges(task),
+    )
+
+
+def one_shard(run: Prepared, shard: Shard, workers: Workers, ranks: Ranks) -> Engine:
+    """What trains one shard of a run's network where the other ranks train the others."""
+    members = tuple(shard.members.tolist())
+    task = _task([run], workers, None, run.partition(), members)
+    return Engine(
+        task,
+        iterations=run.spec.iterations,
+        every=run.spec.every,
+        metrics=run.metrics,
+        local_steps=run.spec.local_steps,
+        agent_metrics=run.spec.agent_metrics,
+        exchanges=Sharded(task, ranks, shard),
+        everyone=AllRanks(ranks, shard, run.network.agents),
     )
 
 

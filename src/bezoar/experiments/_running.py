@@ -1,11 +1,13 @@
 """Trains runs without a store."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from bezoar._errors import BezoarError
 from bezoar.experiments._plan import together
 from bezoar.experiments._spec import RunSpec
+from bezoar.experiments._watch import Trainer
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -38,7 +40,10 @@ def run(spec: RunSpec | None = None, **fields: Any) -> "History":
 
 
 def run_all(
-    specs: Sequence[RunSpec], workers: int | None = None, progress: Progress | None = None
+    specs: Sequence[RunSpec],
+    workers: int | None = None,
+    progress: Progress | None = None,
+    trainer: Trainer | None = None,
 ) -> "list[History]":
     """Train runs, those that share data and length together.
 
@@ -46,6 +51,7 @@ def run_all(
         specs: what to run.
         workers: how many threads; by default one a core. Results do not depend on it.
         progress: called after every iteration.
+        trainer: who trains, if it is not this process alone.
 
     Returns:
         One history a spec, in their order.
@@ -53,12 +59,17 @@ def run_all(
     from bezoar.experiments._prepare import prepare
 
     runs = {spec: prepare(spec) for spec in specs}
-    histories = dict(zip(runs, train_all(list(runs.values()), workers, progress), strict=True))
+    histories = dict(
+        zip(runs, train_all(list(runs.values()), workers, progress, trainer), strict=True)
+    )
     return [histories[spec] for spec in specs]
 
 
 def train_all(
-    runs: "Sequence[Prepared]", workers: int | None = None, progress: Progress | None = None
+    runs: "Sequence[Prepared]",
+    workers: int | None = None,
+    progress: Progress | None = None,
+    trainer: Trainer | None = None,
 ) -> "list[History]":
     """The same of runs that are prepared."""
     from bezoar.experiments._prepare import train
@@ -73,12 +84,13 @@ def train_all(
     trained: dict[RunSpec, History] = {}
     histories: dict[int, History] = {}
     with Workers(workers) as pool:
+        execute = trainer or partial(train, workers=pool)
         for number, places in enumerate(groups):
             group = [everything[place] for place in places]
             first = group[0].needs
             start = None if first is None else first.average_model(trained[first.spec])
             report = part_of(progress, sum(lengths[:number]), sum(lengths))
-            found = train(group, pool, report, trained=start)
+            found = execute(group, progress=report, trained=start)
             histories |= zip(places, found, strict=True)
             trained |= zip((run.spec for run in group), found, strict=True)
     return [histories[len(needed) + number] for number in range(len(runs))]

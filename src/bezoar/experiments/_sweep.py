@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from filelock import Timeout
 
+from bezoar._errors import LostRankError
 from bezoar.experiments._elsewhere import WORTH, Elsewhere, ExecutorError
 from bezoar.experiments._grid import as_specs
 from bezoar.experiments._identity import versions
 from bezoar.experiments._plan import Failure, Plan, make_plan, reason_for
 from bezoar.experiments._provenance import provenance
 from bezoar.experiments._spec import RunSpec
-from bezoar.experiments._watch import Watch
+from bezoar.experiments._watch import Trainer, Watch
 from bezoar.store import Finished, Group, Store, StoredRun, StoreError
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ def sweep(
     checkpoint_seconds: float = 30.0,
     workers: int | None = None,
     at_once: int | Callable[[], int] | None = None,
+    trainer: Trainer | None = None,
 ) -> Swept:
     """Compute the runs that are not in the store yet, and return all of them.
 
@@ -89,6 +91,7 @@ def sweep(
             depend on it.
         at_once: how many groups an executor trains at the same time, or a function that tells; by
             default as many as it has workers, where it tells.
+        trainer: who trains together with this process, if others do, as ranks.
 
     Raises:
         ExecutorError: where the executor takes no more work, or a worker has other files or
@@ -106,7 +109,7 @@ def sweep(
         elsewhere = None
         if executor is not None:
             elsewhere = Elsewhere(executor, at_once, checkpoint_seconds, watch.said)
-        work = _Work(store, watch, checkpoint_seconds, workers, elsewhere)
+        work = _Work(store, watch, checkpoint_seconds, workers, elsewhere, trainer)
         work.do(plan)
         failed = work.failed
     # Remove what sweeps left that died after the last of a group's runs was saved.
@@ -141,11 +144,12 @@ class _Work:
         seconds: float,
         workers: int | None,
         elsewhere: Elsewhere | None,
+        trainer: Trainer | None,
     ) -> None:
         self.failed: dict[str, str] = {}
         self._finished: set[str] = set()
         self._store, self._watch, self._seconds = store, watch, seconds
-        self._workers, self._elsewhere = workers, elsewhere
+        self._workers, self._elsewhere, self._trainer = workers, elsewhere, trainer
 
     def do(self, plan: Plan) -> None:
         """Finish every run that is to do: it is in the store, or has failed.
@@ -250,7 +254,7 @@ class _Work:
         if not group.apart:
             try:
                 yield from self._train_together(group, known)
-            except (StoreError, ExecutorError, OSError):
+            except (StoreError, ExecutorError, LostRankError, OSError):
                 raise  # this is no run's fault, and the next call goes on
             except Exception as error:
                 self._watch.ended(group.keys, failed=True)
@@ -338,6 +342,8 @@ class _Work:
         keep = _keeper(group, specs[0].iterations, self._seconds)
         needed = runs[0].needs
         trained = None if needed is None else needed.average_model(self._store.load(needed.key))
+        if self._trainer is not None:
+            return self._trainer(runs, progress, start, keep, trained)
         if self._elsewhere is None:
             with Workers(self._workers) as workers:
                 return train(runs, workers, progress, start, keep, trained)

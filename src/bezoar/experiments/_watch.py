@@ -1,6 +1,6 @@
-"""What a sweep tells while it goes on."""
+"""What a sweep tells while it goes on, and who trains its groups."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from bezoar.experiments._plan import Plan
@@ -8,6 +8,11 @@ from bezoar.experiments._spec import RunSpec
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+    from bezoar.training import History
+
+#: Trains runs together; arguments as for :func:`bezoar.experiments.train`, but the threads.
+Trainer = Callable[..., "list[History]"]
 
 
 class Watch:

@@ -13,6 +13,7 @@ from bezoar.networks._mixing import MIXINGS, Mixing
 from bezoar.networks._network import Network, as_network, check_network
 from bezoar.networks._over_time import NetworkOverTime, over_time
 from bezoar.networks._placement import PLACEMENTS, place, worst_agent
+from bezoar.networks._shards import Shard, shard_of, shard_owners
 from bezoar.networks._topologies import (
     Poisoned,
     complete,
@@ -58,12 +59,15 @@ __all__ = [
     "Network",
     "NetworkOverTime",
     "Poisoned",
+    "Shard",
     "UnreliableNetwork",
     "as_network",
     "check_network",
     "create",
     "place",
     "poison",
+    "shard_of",
+    "shard_owners",
     "worst_agent",
     *NETWORKS,
 ]

@@ -32,6 +32,7 @@ from bezoar.training._optimizers import (
     PlainStep,
 )
 from bezoar.training._quadratic import QuadraticTask, random_quadratics
+from bezoar.training._ranks import AllRanks, Everyone, Ranks
 from bezoar.training._run import Run, State
 from bezoar.training._schedules import (
     SCHEDULES,
@@ -43,6 +44,7 @@ from bezoar.training._schedules import (
     OneCycle,
     Schedule,
 )
+from bezoar.training._sharded import Sharded, check_sharded
 from bezoar.training._softmax import SoftmaxTask
 from bezoar.training._task import DTYPES, Cost, DatasetTask, Task, check_device, check_runs
 from bezoar.training._workers import Workers, available_cores
@@ -61,6 +63,7 @@ __all__ = [
     "SCHEDULES",
     "AdaptThenCombine",
     "Algorithm",
+    "AllRanks",
     "Checkpoint",
     "CheckpointError",
     "CombineThenAdapt",
@@ -68,6 +71,7 @@ __all__ = [
     "Cost",
     "DatasetTask",
     "Engine",
+    "Everyone",
     "Exchanges",
     "Gossip",
     "GradientTracking",
@@ -86,8 +90,10 @@ __all__ = [
     "Optimizer",
     "PlainStep",
     "QuadraticTask",
+    "Ranks",
     "Run",
     "Schedule",
+    "Sharded",
     "SoftmaxTask",
     "State",
     "Task",
@@ -100,6 +106,7 @@ __all__ = [
     "check_listening",
     "check_model_judges",
     "check_runs",
+    "check_sharded",
     "operations",
     "optimizer",
     "product_speed",

@@ -19,6 +19,7 @@ from bezoar.training._exchanges import Exchanges, InMemory
 from bezoar.training._local_updates import LocalUpdates
 from bezoar.training._messages import false_messages
 from bezoar.training._metrics import METRICS, OF_AGENTS, Meter
+from bezoar.training._ranks import AllHere, Everyone
 from bezoar.training._run import State
 from bezoar.training._task import Task
 
@@ -36,9 +37,11 @@ class History:
         agents: ``[n, agents]`` the accuracy and test loss of every agent's own model, if asked for.
         listening: ``[agents, agents]`` the weight that each agent, a row, gave to each agent, a
             column, after the iterations asked for.
-        models: ``[agents, D]`` the final models, the output layer's weights first.
+        models: ``[agents, D]`` the final models, the output layer's weights first. None where
+            several ranks have trained them: no rank holds all.
         buffers: ``[agents, …]`` what belongs to the final models and is not exchanged, by name.
         details: how it was computed, as far as that is worth telling.
+        diverged_elsewhere: whether a model that is not here is no longer finite.
     """
 
     iterations: NDArray[np.int64]
@@ -48,6 +51,7 @@ class History:
     details: Mapping[str, Any] = field(default_factory=dict)
     agents: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     listening: Mapping[int, csr_array] = field(default_factory=dict)
+    diverged_elsewhere: bool = False
 
     def __getitem__(self, metric: str) -> NDArray[np.float64]:
         return self.metrics[metric]
@@ -55,7 +59,7 @@ class History:
     @property
     def diverged(self) -> bool:
         """Whether some agent's model is no longer finite."""
-        return not bool(torch.isfinite(self.models).all())
+        return self.diverged_elsewhere or not bool(torch.isfinite(self.models).all())
 
     def to_pandas(self) -> Any:
         """The metrics as a pandas data frame: a row for each iteration, a column for each metric.
@@ -91,6 +95,7 @@ class Engine:
         tuning: how exchanges are computed.
         exchanges: how messages become models in each iteration; by default in memory, all agents
             at once.
+        everyone: what knows of agents that are trained elsewhere; by default all are here.
     """
 
     def __init__(
@@ -107,6 +112,7 @@ class Engine:
         listening: Sequence[int] = (),
         tuning: Tuning | None = None,
         exchanges: Exchanges | None = None,
+        everyone: Everyone | None = None,
     ) -> None:
         check_length(iterations, every, metrics, local_steps, rounds)
         self.task, self.runs = task, task.runs
@@ -115,7 +121,8 @@ class Engine:
         self.algorithm = algorithm or AdaptThenCombine()
         for run in self.runs:
             self.algorithm.check(run, local_steps, rounds)
-        self.meter = Meter(task, metrics, agent_metrics)
+        self._everyone = everyone or AllHere(task.members)
+        self.meter = Meter(task, metrics, agent_metrics, self._everyone)
         self.local_updates = LocalUpdates(task, iterations)
         self.listening = check_listening(listening, iterations)
         self._exchanges = exchanges or InMemory(task, tuning or Tuning())
@@ -130,6 +137,7 @@ class Engine:
         tensors = self.task.start()
         tensors |= self.local_updates.start(tensors["models"])
         tensors |= self.algorithm.start(self, tensors["models"])
+        self._free = self._exchanges.memory(tensors["models"])
         if self.listening:
             length = max(self._exchanges.at(k).links.length for k in self.listening)
             shape = (len(self.runs), len(self.listening), length)
@@ -258,6 +266,10 @@ class Engine:
                 progress(state.iteration, measured[-1][1])
         return self._histories(state, measured)
 
+    def fits(self, checkpoint: Checkpoint) -> bool:
+        """Whether a checkpoint was made in a training like this."""
+        return checkpoint.subject == subject_of(self)
+
     def _begin(
         self, start: Checkpoint | None, subject: tuple[str, ...]
     ) -> tuple[State, list[Measured]]:
@@ -294,7 +306,7 @@ class Engine:
 
     def _histories(self, state: State, measured: Sequence[Measured]) -> list[History]:
         iterations = np.array([iteration for iteration, _ in measured], dtype=np.int64)
-        vectors = self.task.vectors(state.models).cpu()
+        vectors, lost = self._final_models(state.models)
         columns = {
             name: torch.stack([values[name] for _, values in measured], dim=1).cpu().numpy()
             for name in measured[0][1]
@@ -312,9 +324,18 @@ class Engine:
                     k: listening_matrix(each.network.at(k), state.tensors["listening"][run, place])
                     for place, k in enumerate(self.listening)
                 },
+                lost,
             )
             for run, each in enumerate(self.runs)
         ]
+
+    def _final_models(self, models: Tensor) -> tuple[Tensor, bool]:
+        """``[runs, agents, D]`` models as users get them, and whether others have diverged."""
+        if self.task.agents == len(self._everyone.agents):
+            return self.task.vectors(models).cpu(), False
+        finite = torch.isfinite(models.sum(dtype=torch.float64)).to(torch.float64)
+        lost = self._everyone.total((1 - finite).unsqueeze(0))
+        return models[:, :0].flatten(2).cpu(), bool(lost > 0)
 
 
 def check_listening(found: Sequence[int], iterations: int) -> tuple[int, ...]:

@@ -41,6 +41,9 @@ class Exchanges(Protocol):
     def at(self, iteration: int) -> OneExchange:
         """The exchange of one iteration, counted from 1."""
 
+    def memory(self, models: Tensor) -> list[Tensor]:
+        """Memory like the models in which messages are best written, if there is any."""
+
     def reached(self, iteration: int) -> int:
         """How many iterations are done after the exchange of one.
 
@@ -70,6 +73,10 @@ class InMemory:
         # What silent links leave of a network rarely comes again.
         lasting = all(network is network.whole for network in networks)
         return (self._on if lasting else self._once)(networks)
+
+    def memory(self, models: Tensor) -> list[Tensor]:
+        """Messages may be anywhere."""
+        return []
 
     def reached(self, iteration: int) -> int:
         """Nobody lags behind in memory."""

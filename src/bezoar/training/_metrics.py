@@ -5,11 +5,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from bezoar._errors import BezoarError
 from bezoar.attacks import LabelAttack
+from bezoar.training._ranks import Everyone
 from bezoar.training._run import State
 from bezoar.training._task import Task
 
@@ -62,10 +64,11 @@ class Metric:
 class Measurement:
     """The models of all runs after an iteration, and what metrics need to know of them.
 
-    Everything is computed when it is first asked for, and once. ``regular [runs, agents]`` is true
-    at regular agents; ``shares [runs, agents]`` is the weight given to poisoned agents in the
-    exchange that made the models, ``None`` before the first; ``needs`` is what will be asked for,
-    so that it can be computed together.
+    Everything is computed when it is first asked for, and once. ``regular [runs, W]`` is true at
+    regular agents; ``shares [runs, agents]`` is the weight given to poisoned agents in the exchange
+    that made the models, ``None`` before the first; ``needs`` is what will be asked for, so that it
+    can be computed together. Agents may be trained elsewhere, so numbers of single agents are
+    brought together (``[runs, W]``) and sums over agents are added up by ``everyone``.
     """
 
     def __init__(
@@ -75,12 +78,20 @@ class Measurement:
         state: State,
         shares: Tensor | None,
         needs: Collection[Need],
+        everyone: Everyone,
     ) -> None:
         self.task, self.regular, self._needs = task, regular, needs
-        self.state, self.models = state, state.models
+        self.state, self.models, self._everyone = state, state.models, everyone
         self.poisoned = ~regular
-        self._average = regular.double() / regular.sum(1, keepdim=True)
-        self.shares = torch.full_like(self._average, torch.nan) if shares is None else shares
+        self._weights = regular.double() / regular.sum(1, keepdim=True)
+        here = (slice(None), everyone.here)
+        self._regular_here, self._weights_here = regular[here], self._weights[here]
+        self._shares = torch.full_like(self._weights_here, torch.nan) if shares is None else shares
+
+    @cached_property
+    def shares(self) -> Tensor:
+        """``[runs, W]`` the weight that each agent gave to poisoned ones."""
+        return self._everyone.each(self._shares)
 
     @cached_property
     def flat(self) -> Tensor:
@@ -99,13 +110,13 @@ class Measurement:
 
     @cached_property
     def gradients(self) -> tuple[Tensor, Tensor]:
-        """``[runs, agents, D]`` gradients at the average model, and ``[runs, agents]`` costs.
+        """``[runs, agents, D]`` gradients at the average model, and ``[runs, W]`` costs.
 
         Labels are those of the iteration that comes next.
         """
         upcoming = self.state.iteration + 1
         gradients, costs = self.task.gradients_at(self.common, self.models, upcoming)
-        return gradients.flatten(2), costs
+        return gradients.flatten(2), self._everyone.each(costs)
 
     @cached_property
     def gradient(self) -> Tensor:
@@ -114,15 +125,15 @@ class Measurement:
 
     @cached_property
     def gradients_apart(self) -> Tensor:
-        """``[runs, agents]`` how far each agent's gradient is from that of ``f``."""
+        """``[runs, W]`` how far each agent's gradient is from that of ``f``."""
         apart = self.gradients[0] - self.gradient.unsqueeze(1)
-        return apart.square().sum(-1, dtype=torch.float64).sqrt()
+        return self._everyone.each(apart.square().sum(-1, dtype=torch.float64).sqrt())
 
     @cached_property
     def tests(self) -> dict[str, Tensor]:
         """Tests of the ``"average"`` models ``[runs]``, their ``"loss"``, and of ``"agents"``.
 
-        The accuracies of agents are ``[runs, agents]``, NaN at poisoned ones unless the
+        The accuracies of agents are ``[runs, W]``, NaN at poisoned ones unless the
         ``"agent losses"`` are asked for, which are of every agent. ``"all"`` has those of the
         average over all agents, poisoned ones included ``[runs]``; NaN where that is not finite.
         ``"patch"`` has how often the average models take test samples with the patch of the run's
@@ -131,43 +142,53 @@ class Measurement:
         found: dict[str, Tensor] = {}
         task, state, everyone = self.task, self.state, range(len(self.models))
         if "average test" in self._needs:
-            pooled = task.average_buffers(state, self._average)
+            pooled = task.average_buffers(state, self._weights_here)
             loss = "test loss" in self._needs
             found["average"], found["loss"] = task.test(self.common, pooled, everyone, loss)
         if "patch test" in self._needs:
             found["patch"] = self._patch_tests()
         if "test of all" in self._needs:
-            alike = torch.full_like(self._average, 1 / task.agents)
-            common = self.models.mean(1)
+            agents = self.regular.shape[1]
+            alike = torch.full_like(self._weights_here, 1 / agents)
+            common = self._everyone.total(self.models.sum(1)) / agents
             accuracy, _ = task.test(common, task.average_buffers(state, alike), everyone)
             diverged = ~common.flatten(1).isfinite().all(1)
             found["all"] = accuracy.masked_fill(diverged, torch.nan)
         if "agent tests" in self._needs:
             buffers = {name: state.tensors[name].flatten(0, 1) for name in task.buffers}
             losses = "agent losses" in self._needs
-            tested = (torch.ones_like(self.regular) if losses else self.regular).flatten()
+            regular = self._regular_here
+            tested = (torch.ones_like(regular) if losses else regular).flatten()
             which = tested.nonzero().flatten().tolist()
-            values = task.test(self.models.flatten(0, 1), buffers, which, losses)
+            values = (self._weights_here.new_empty(0),) * 2  # where only poisoned agents are here
+            if which:
+                values = task.test(self.models.flatten(0, 1), buffers, which, losses)
             for name, value in zip(AGENT_METRICS.values(), values, strict=True):
-                found[name] = torch.full_like(self._average, torch.nan)
-                found[name].view(-1)[which] = value
+                own = torch.full_like(self._weights_here, torch.nan)
+                own.view(-1)[which] = value
+                found[name] = self._everyone.each(own)
         return found
 
     def _patch_tests(self) -> Tensor:
-        success = self._average.new_full((len(self.models),), torch.nan)
+        success = self._weights.new_full((len(self.models),), torch.nan)
         runs: dict[LabelAttack, list[int]] = {}
         for number, run in enumerate(self.task.runs):
             attack = run.attack
             if isinstance(attack, LabelAttack) and attack.triggers:
                 runs.setdefault(attack, []).append(number)
-        pooled = self.task.average_buffers(self.state, self._average) if runs else {}
+        pooled = self.task.average_buffers(self.state, self._weights_here) if runs else {}
         for attack, which in runs.items():
             success[which], _ = self.task.test(self.common, pooled, which, trigger=attack)
         return success
 
     def mean(self, values: Tensor) -> Tensor:
-        """``[runs]`` the mean of ``[runs, agents]`` over the regular agents."""
-        return (values.masked_fill(self.poisoned, 0) * self._average).sum(1)
+        """``[runs]`` the mean of ``[runs, W]`` over the regular agents."""
+        return (values.masked_fill(self.poisoned, 0) * self._weights).sum(1)
+
+    @property
+    def distances(self) -> Tensor:
+        """``[runs, W]`` squared distances of the models to the average model."""
+        return self._everyone.each(self.apart.square().sum(-1, dtype=torch.float64))
 
     @property
     def apart(self) -> Tensor:
@@ -180,14 +201,15 @@ class Measurement:
         return self._mean_of(self.apart.square_())
 
     def _mean_of(self, values: Tensor) -> Tensor:
-        return (self._average.to(values.dtype).unsqueeze(1) @ values).squeeze(1)
+        weights = self._weights_here.to(values.dtype).unsqueeze(1)
+        return self._everyone.total((weights @ values).squeeze(1))
 
     def _of_regular(self, values: Tensor) -> Tensor:
         """``[runs, agents, D]`` that may be multiplied with zeros at the poisoned agents."""
         flat = values.flatten(2)
         if bool(torch.isfinite(flat.sum())):
             return flat
-        return flat.masked_fill(self.poisoned.unsqueeze(-1), 0)
+        return flat.masked_fill(~self._regular_here.unsqueeze(-1), 0)
 
 
 def largest(values: Tensor, among: Tensor) -> Tensor:
@@ -197,7 +219,7 @@ def largest(values: Tensor, among: Tensor) -> Tensor:
 
 
 def _consensus_error(found: Measurement) -> Tensor:
-    return largest(found.apart.square().sum(-1, dtype=torch.float64), found.regular)
+    return largest(found.distances, found.regular)
 
 
 #: In the order in which they are told: what the agents themselves hold comes before their average
@@ -320,7 +342,9 @@ METRICS: dict[str, Metric] = {metric.name: metric for metric in _ALL}
 class Meter:
     """Takes the chosen metrics of all runs, and those of single agents if asked to."""
 
-    def __init__(self, task: Task, metrics: Sequence[str], agent_metrics: bool) -> None:
+    def __init__(
+        self, task: Task, metrics: Sequence[str], agent_metrics: bool, everyone: Everyone
+    ) -> None:
         self.metrics = tuple(METRICS[name] for name in metrics)
         self.of_agents = tuple(AGENT_METRICS) if agent_metrics else ()
         self.needs = frozenset(need for metric in self.metrics for need in metric.needs)
@@ -337,13 +361,14 @@ class Meter:
                 f"metrics: {', '.join(tested)} cannot be measured on this task, which has no test "
                 f"set; allowed: {', '.join(allowed)}"
             )
-        self._task = task
-        masks = [run.network.poisoned_mask[list(task.members)].tolist() for run in task.runs]
-        self._regular = ~torch.tensor(masks, device=task.device)
+        self._task, self._everyone = task, everyone
+        who = list(everyone.agents)
+        masks = np.stack([run.network.poisoned_mask[who] for run in task.runs])
+        self._regular = torch.from_numpy(~masks).to(task.device)
 
     def measure(self, state: State, shares: Tensor | None) -> dict[str, Tensor]:
         """``[runs]`` float64 for each metric, ``[runs, agents]`` for those of single agents."""
-        found = Measurement(self._task, self._regular, state, shares, self.needs)
+        found = Measurement(self._task, self._regular, state, shares, self.needs, self._everyone)
         values = {metric.name: metric.compute(found) for metric in self.metrics}
         of_agents = {OF_AGENTS + name: found.tests[AGENT_METRICS[name]] for name in self.of_agents}
         return values | of_agents
