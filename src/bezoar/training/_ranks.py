@@ -70,12 +70,18 @@ class Ranks:
     @contextmanager
     def joined(cls) -> Iterator[Self]:
         """Meet the other processes, as the environment says that ``torchrun`` sets."""
+        backend = "gloo"
+        if torch.cuda.is_available():
+            torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", 0)))
+            backend = "cpu:gloo,cuda:nccl"
         with _lost():
-            if torch.cuda.is_available():
-                torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", 0)))
-                distributed.init_process_group("cpu:gloo,cuda:nccl", timeout=PATIENCE)
-            else:
-                distributed.init_process_group("gloo", timeout=PATIENCE)
+            store, rank, size = next(distributed.rendezvous("env://", timeout=PATIENCE))
+            # The store outlives ranks that are started again, and has the addresses of dead ones.
+            attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+            store = distributed.PrefixStore(f"bezoar/{attempt}", store)
+            distributed.init_process_group(
+                backend, store=store, rank=rank, world_size=size, timeout=PATIENCE
+            )
         try:
             yield cls()
         finally:
