@@ -3,7 +3,7 @@
 Run as a script with a folder that holds ``digits.npz`` and the word ``cases`` or ``store``, by
 processes with what ``torchrun`` sets in their environment. ``cases`` trains every case and writes
 each rank's models. ``store`` trains one run into a store; if a number follows, rank 1 kills itself
-in the middle of that iteration.
+in the middle of that iteration, unless it was started again.
 """
 
 import os
@@ -59,6 +59,13 @@ def start(folder, *words, ranks=2):
     return [process.wait() for process in processes]
 
 
+def torchrun(folder, *words):
+    """The exit code of ``torchrun`` with two ranks, which it may start again once."""
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
+    command += ["--max-restarts", "1", __file__, str(folder), *map(str, words)]
+    return subprocess.run(command, check=False).returncode
+
+
 def trained(engine):
     """The history of an engine's one run, and ``[agents, D]`` the final models that it holds."""
     last = {}
@@ -82,7 +89,8 @@ def train_cases(folder):
 def train_stored(folder, dies_at=None):
     """Train into a store, from where an earlier training stood."""
     store = Store(folder / "store")
-    if dies_at is not None and os.environ["RANK"] == "1":
+    again = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") != "0"
+    if dies_at is not None and os.environ["RANK"] == "1" and not again:
         fill, calls = Ranks.fill_halo, []
 
         def dying(*arguments):

@@ -8,6 +8,7 @@ from typing import Protocol, Self
 
 import torch
 from torch import Tensor, distributed
+from torch.distributed.rendezvous import rendezvous
 
 from bezoar._arrays import Ints
 from bezoar._errors import LostRankError
@@ -70,12 +71,19 @@ class Ranks:
     @contextmanager
     def joined(cls) -> Iterator[Self]:
         """Meet the other processes, as the environment says that ``torchrun`` sets."""
+        backend = "gloo"
+        if torch.cuda.is_available():
+            torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", 0)))
+            backend = "cpu:gloo,cuda:nccl"
         with _lost():
-            if torch.cuda.is_available():
-                torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", 0)))
-                distributed.init_process_group("cpu:gloo,cuda:nccl", timeout=PATIENCE)
-            else:
-                distributed.init_process_group("gloo", timeout=PATIENCE)
+            store, rank, size = next(rendezvous("env://", timeout=PATIENCE))
+            # The store outlives ranks that are started again, and has the addresses of dead ones.
+            attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+            # A documented name that torch does not export to type checkers.
+            store = distributed.PrefixStore(f"bezoar/{attempt}", store)  # type: ignore[attr-defined]
+            distributed.init_process_group(
+                backend, store=store, rank=rank, world_size=size, timeout=PATIENCE
+            )
         try:
             yield cls()
         finally:
