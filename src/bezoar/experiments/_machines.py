@@ -250,13 +250,14 @@ def _substitute(spec: RunSpec, network: Network, size: int) -> RunSpec:
 def _seconds(engine: "Engine") -> tuple[float, float]:
     """Of local updates and of the rule in an iteration: the least of a few."""
     state, found = engine.start(), []
+    models, out = state.models, torch.empty_like(state.models)
     for _ in range(3):
         with engine.task.workers.alone():
             before = time.perf_counter()
             messages = engine.local_steps(state, 1)
-            sent = engine.send(state, messages, 1)
+            sent = engine.send(state, messages, models, models, 1)
             between = time.perf_counter()
-            engine.exchange(state, sent, 1)
+            engine.exchange(state, sent, 1, out)
             found.append((between - before, time.perf_counter() - between))
     local, rule = zip(*found, strict=True)
     return min(local), min(rule)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from bezoar.experiments._sweep import WORTH
+from bezoar.experiments._elsewhere import WORTH
 from bezoar.store import Store
 from bezoar.training import Checkpoint, CheckpointError, Engine, Ranks
 

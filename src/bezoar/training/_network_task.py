@@ -213,7 +213,8 @@ class NetworkTask(DatasetTask):
             labels = self._samples.labels(run, agent, places, state.iteration + 1)
             inputs = self._samples.seen(run, agent, places, state.iteration + 1, inputs)
             if labels.dynamic is not None and run in averages:
-                labels = self._decided(labels, averages[run], inputs)
+                scores = self._scores_in_training(averages[run], inputs)
+                labels = Labels(labels.by(scores), None, labels.attack)
             own = {name: values[run, agent] for name, values in buffers.items()}
             into = out[run, agent].zero_()
             vector, parts = state.models[run, agent], self.accumulate
@@ -290,7 +291,8 @@ class NetworkTask(DatasetTask):
                     seen = self._samples.seen(run, agent, places, iteration, inputs)
                     if labels.dynamic is not None:
                         judge = averages.get(run, models[run, agent])
-                        labels = self._decided(labels, judge, seen)
+                        scores = self._scores_in_training(judge, seen)
+                        labels = Labels(labels.by(scores), None, labels.attack)
                     scratch = self._fresh_buffers(run)
                     out = gradients[run, agent]
                     cost = self._add_gradient(common[run], scratch, seen, labels, out, share)
@@ -310,12 +312,12 @@ class NetworkTask(DatasetTask):
         for part in np.array_split(places, -(-len(places) // together)):
             yield part, len(part) / len(places)
 
-    def _decided(self, labels: Labels, judge: Tensor, inputs: Tensor) -> Labels:
-        """The labels that dynamic ones become by the scores of a model ``judge [D]``."""
+    def _scores_in_training(self, vector: Tensor, inputs: Tensor) -> Tensor:
+        """``[n, classes]`` the scores of a model ``[D]``, as it has them when it is trained."""
         with self._lent(training=True) as model, torch.no_grad(), self._in_its_type():
-            model.bind(judge, self._fresh_buffers(0))
+            model.bind(vector, self._fresh_buffers(0))
             scores: Tensor = model.module(inputs)
-        return Labels(labels.by(scores), None, labels.attack)
+        return scores
 
     def losses(self, run: int, agent: int, models: Tensor, samples: int, iteration: int) -> Tensor:
         places = self.judging_samples(run, agent, samples, iteration)
