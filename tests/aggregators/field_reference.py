@@ -236,9 +236,13 @@ def _around_median(inputs, kept):
     with np.errstate(invalid="ignore"):  # of what is infinite, which is set next
         away = np.maximum(np.maximum(low - values, values - high), 0)
     away[np.isinf(values)] = np.inf
+    size = np.abs(values).max(axis=0)
+    slack = 64 * np.finfo(float).eps * np.where(np.isfinite(size), size, 0)
     means = []
-    for side in (1, -1):  # which of equally close values go first
-        closest = np.lexsort((side * values, away), axis=0)[:kept]
+    # Which of values that are equally close, but for rounding, go first: those below, or above.
+    for side, beyond in ((1, values > low), (-1, values < high)):
+        judged = away + slack * beyond
+        closest = np.lexsort((side * values, judged), axis=0)[:kept]
         means.append(np.take_along_axis(values, closest, axis=0).mean(axis=0))
     return np.mean(means, axis=0), None
 

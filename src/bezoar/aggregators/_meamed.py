@@ -9,6 +9,9 @@ from torch import Tensor
 
 from bezoar.aggregators._rule import THREATS, CoordinateAggregator, Estimate
 
+#: Distances to the median are equal if they differ by no more roundings of the largest value.
+ROUNDING = 64
+
 
 @dataclass(frozen=True)
 class MeaMed(CoordinateAggregator):
@@ -16,9 +19,9 @@ class MeaMed(CoordinateAggregator):
 
     In every coordinate the mean of the ``N̄_w − Q_w`` values closest to the median is returned. Of
     an even number the median is the mean of the middle two. Where values on either side of the
-    median are equally close and not all of them are kept, the mean of keeping the lower ones and of
-    keeping the higher ones is returned. NaN counts as plus infinity; the output is not finite only
-    where more such values come in than are dropped.
+    median are equally close, but for rounding, and not all of them are kept, the mean of keeping the
+    lower ones and of keeping the higher ones is returned. NaN counts as plus infinity; the output is
+    not finite only where more such values come in than are dropped.
 
     Args:
         estimate: the number of poisoned inputs ``Q_w``: ``"exact"``, ``"max"``, a number for all,
@@ -56,7 +59,7 @@ def mean_around_median(ordered: Sequence[Tensor], kept: int, dtype: torch.dtype)
     """
     wide = [value.to(dtype) for value in ordered]
     lower = higher = _sum(wide[:kept])
-    for start, (farther, as_far) in enumerate(_exchanges(wide, kept)):
+    for start, (farther, as_far) in enumerate(_exchanges(ordered, kept)):
         total = _sum(wide[start + 1 : start + 1 + kept])
         lower = torch.where(farther, total, lower)
         higher = torch.where(as_far, total, higher)
@@ -76,17 +79,19 @@ def _exchanges(ordered: Sequence[Tensor], kept: int) -> Sequence[tuple[Tensor, T
     """Whether each of the lowest values is farther, or as far, as the one it would make room for.
 
     With the middle values ``a ≤ b`` and the median ``(a + b)/2``, a value ``u`` below is farther
-    from it than ``v`` above if ``a − u > v − b``. Near consensus these differences are exact. What
-    is infinite is infinitely far, even from a median that is.
+    from it than ``v`` above if ``a − u > v − b``. What is infinite is infinitely far, even from a
+    median that is.
     """
     below, above = ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2]
+    size = torch.maximum(ordered[0].abs(), ordered[-1].abs()).nan_to_num_(0, 0, 0)
+    slack = size.mul_(ROUNDING * torch.finfo(size.dtype).eps)
     found = []
     for low, high in zip(ordered, ordered[kept:], strict=False):
         down, up = (
             apart.nan_to_num_(torch.inf, torch.inf, -torch.inf)
             for apart in (below - low, high - above)
         )
-        found.append((down > up, down >= up))
+        found.append((down > up + slack, down >= up - slack))
     return found
 
 

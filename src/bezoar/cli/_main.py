@@ -1,6 +1,5 @@
 """The commands. Whatever takes long to import is imported when a command needs it."""
 
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -374,33 +373,8 @@ def _version(
 
 def main() -> None:
     """Run the command line; users' mistakes end in one line, not in a traceback."""
-    from bezoar._errors import BezoarError
-    from bezoar.cli._streams import accept_every_character, give_up_output
+    from bezoar.cli._streams import accept_every_character, mistakes_in_one_line
 
     accept_every_character()
-    try:
-        try:
-            app()
-        finally:
-            sys.stdout.flush()
-    except BezoarError as error:
-        print(f"bezoar: {error}", file=sys.stderr)
-        sys.exit(2)
-    except BrokenPipeError:  # as after "| head"
-        give_up_output()
-        sys.exit(1)
-    except OSError as error:
-        if error.filename is None:
-            give_up_output()
-        where = error.filename or "the output cannot be written"
-        print(f"bezoar: {where}: {error.strerror or error}", file=sys.stderr)
-        sys.exit(1)
-    except (MemoryError, RuntimeError) as error:
-        if isinstance(error, RuntimeError) and "memory" not in str(error):  # torch's own words
-            raise
-        print(
-            "bezoar: this takes more memory than there is; take a smaller batch, network or model, "
-            "or fewer aggregators at a time",
-            file=sys.stderr,
-        )
-        sys.exit(1)
+    with mistakes_in_one_line():
+        app()

@@ -1,11 +1,14 @@
-"""Output streams that cannot show every character, or take nothing more."""
+"""Output streams: what they cannot show, when they take nothing more, and how errors are told."""
 
 import codecs
 import os
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from io import TextIOWrapper
 from unicodedata import name, normalize
+
+from bezoar._errors import BezoarError
 
 #: What stands for a character where its encoding does not have it.
 SYMBOLS = {
@@ -43,6 +46,37 @@ def give_up_output() -> None:
     """Write nothing more: Python would try again at its end, and fail again."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+@contextmanager
+def mistakes_in_one_line() -> Iterator[None]:
+    """Tell users' mistakes, and what a machine lacks, in a line, and end the process."""
+    try:
+        try:
+            yield
+        finally:
+            sys.stdout.flush()
+    except BezoarError as error:
+        print(f"bezoar: {error}", file=sys.stderr)
+        sys.exit(2)
+    except BrokenPipeError:  # as after "| head"
+        give_up_output()
+        sys.exit(1)
+    except OSError as error:
+        if error.filename is None:
+            give_up_output()
+        where = error.filename or "the output cannot be written"
+        print(f"bezoar: {where}: {error.strerror or error}", file=sys.stderr)
+        sys.exit(1)
+    except (MemoryError, RuntimeError) as error:
+        if isinstance(error, RuntimeError) and "memory" not in str(error):  # torch's own words
+            raise
+        print(
+            "bezoar: this takes more memory than there is; take a smaller batch, network or model, "
+            "or fewer aggregators at a time",
+            file=sys.stderr,
+        )
+        sys.exit(1)
 
 
 def _replace(error: UnicodeError) -> tuple[str, int]:

@@ -38,6 +38,10 @@ class Labels:
         chosen = self.attack.on_scores(scores.detach().T).squeeze(0)
         return torch.where(self.dynamic, chosen, self.held)
 
+    def decided(self, scores: Tensor) -> "Labels":
+        """The same, with nothing left for the attack to decide; by scores ``[n, classes]``."""
+        return Labels(self.by(scores), None, self.attack)
+
     def some(self, part: slice) -> "Labels":
         """The labels of some of the samples."""
         dynamic = None if self.dynamic is None else self.dynamic[part]
@@ -62,11 +66,17 @@ class AgentSamples:
             samples = crop_and_flip(samples, augmentation)
         return as_inputs(samples, self._dtype, self._device)
 
-    def seen(self, run: int, agent: int, places: Ints, iteration: int, inputs: Tensor) -> Tensor:
-        """Inputs as an agent sees them in one iteration of one run: some may have a patch.
+    def held(
+        self, run: int, agent: int, places: Ints, iteration: int, inputs: Tensor
+    ) -> tuple[Tensor, Labels]:
+        """Inputs and labels as an agent holds them in one iteration of one run.
 
-        ``inputs [n, …]`` are what :meth:`inputs` gave for the same places.
+        ``inputs [n, …]`` are what :meth:`inputs` gave for the same places; some may get a patch.
         """
+        labels = self.labels(run, agent, places, iteration)
+        return self._seen(run, agent, places, iteration, inputs), labels
+
+    def _seen(self, run: int, agent: int, places: Ints, iteration: int, inputs: Tensor) -> Tensor:
         attack = self._runs[run].attack
         stamped = self._stamped.get((run, agent))
         if stamped is None or not attack.active(iteration):

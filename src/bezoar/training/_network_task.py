@@ -56,15 +56,13 @@ class NetworkTask(DatasetTask):
         augment: whether images are cropped and mirrored at random.
         accumulate: in how many parts a batch is computed one after the other, to save memory.
         start: for each run's seed the state dict that everyone starts with: parameters, and buffers
-            such as the statistics of batch norm. By default that of
-            :func:`~bezoar.models.make`.
+            such as the statistics of batch norm. By default that of :func:`~bezoar.models.make`.
         gradient_samples: how many of its samples an agent's gradient is measured on, always the
             same ones, drawn at random; by default all.
         autocast: ``"bfloat16"`` or ``"float16"``: compute products in this type. Not every
             processor can.
         threads: 1 to compute agents side by side; more to compute them one after the other, each
-            operation on so many threads. By default what is found to be faster when training
-            starts.
+            operation on so many threads. By default what is faster when training starts.
     """
 
     def __init__(
@@ -122,10 +120,8 @@ class NetworkTask(DatasetTask):
         if self.autocast is not None:
             choose("autocast", self.autocast, AUTOCAST)
 
-    def _made(
-        self, model: ModelFactory, seed: int, start: Mapping[int, Tensors] | None
-    ) -> FlatModel:
-        """The model that everyone starts with in runs of one seed."""
+    def _made(self, model: ModelFactory, seed: int, start: Any) -> FlatModel:
+        """The model that everyone starts with in runs of one seed; ``start`` as for the task."""
         module = make(model, seed).to(device=self.device, dtype=self.dtype)
         if start is not None:
             set_weights(module, start_of(start, seed), told=f"start: what is given for seed {seed}")
@@ -210,11 +206,10 @@ class NetworkTask(DatasetTask):
         def differentiate(piece: tuple[int, int]) -> None:
             run, agent = piece
             places, inputs = batches[self.runs[run].seed, agent]
-            labels = self._samples.labels(run, agent, places, state.iteration + 1)
-            inputs = self._samples.seen(run, agent, places, state.iteration + 1, inputs)
+            upcoming = state.iteration + 1
+            inputs, labels = self._samples.held(run, agent, places, upcoming, inputs)
             if labels.dynamic is not None and run in averages:
-                scores = self._scores_in_training(averages[run], inputs)
-                labels = Labels(labels.by(scores), None, labels.attack)
+                labels = labels.decided(self._scores_in_training(averages[run], inputs))
             own = {name: values[run, agent] for name, values in buffers.items()}
             into = out[run, agent].zero_()
             vector, parts = state.models[run, agent], self.accumulate
@@ -287,12 +282,10 @@ class NetworkTask(DatasetTask):
             for places, share in self._measured(agent, seed):
                 inputs = self._samples.inputs(agent, places)
                 for run in (place for place, run in enumerate(self.runs) if run.seed == seed):
-                    labels = self._samples.labels(run, agent, places, iteration)
-                    seen = self._samples.seen(run, agent, places, iteration, inputs)
+                    seen, labels = self._samples.held(run, agent, places, iteration, inputs)
                     if labels.dynamic is not None:
                         judge = averages.get(run, models[run, agent])
-                        scores = self._scores_in_training(judge, seen)
-                        labels = Labels(labels.by(scores), None, labels.attack)
+                        labels = labels.decided(self._scores_in_training(judge, seen))
                     scratch = self._fresh_buffers(run)
                     out = gradients[run, agent]
                     cost = self._add_gradient(common[run], scratch, seen, labels, out, share)
@@ -321,9 +314,8 @@ class NetworkTask(DatasetTask):
 
     def losses(self, run: int, agent: int, models: Tensor, samples: int, iteration: int) -> Tensor:
         places = self.judging_samples(run, agent, samples, iteration)
-        inputs, found = self._samples.inputs(agent, places), []
-        inputs = self._samples.seen(run, agent, places, iteration, inputs)
-        held, chosen = self._samples.labels(run, agent, places, iteration), None
+        inputs, found, chosen = self._samples.inputs(agent, places), [], None
+        inputs, held = self._samples.held(run, agent, places, iteration, inputs)
         with torch.inference_mode(False):
             for vector in models.clone():
                 scores = self._scores_in_training(vector, inputs).to(self.dtype)
@@ -403,6 +395,6 @@ class NetworkTask(DatasetTask):
         """Compute some agent's first gradient, to see how long it takes."""
         agent, seed = number % self.agents, self.runs[0].seed
         places, inputs = self._draw(seed, agent, update=1)
-        labels = self._samples.labels(0, agent, places, iteration=1)
+        inputs, labels = self._samples.held(0, agent, places, 1, inputs)
         vector = self._starts[seed]
         self._add_gradient(vector, self._fresh_buffers(0), inputs, labels, torch.zeros_like(vector))

@@ -148,8 +148,8 @@ class SoftmaxTask(DatasetTask):
         if self._held is None:
             self._held = AgentSamples(self)
         inputs = self._held.inputs(agent, places)
-        samples_held = self._held.seen(run, agent, places, iteration, inputs).flatten(1)
-        labels = self._held.labels(run, agent, places, iteration)
+        inputs, labels = self._held.held(run, agent, places, iteration, inputs)
+        samples_held = inputs.flatten(1)
         rows, features = models.reshape(-1, self.model.width), self.model.features
         scores = rows[:, :features] @ samples_held.T + rows[:, features : features + 1]
         scores = scores.view(len(models), self.model.classes, -1)
