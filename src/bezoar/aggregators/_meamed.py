@@ -19,9 +19,9 @@ class MeaMed(CoordinateAggregator):
 
     In every coordinate the mean of the ``N̄_w − Q_w`` values closest to the median is returned. Of
     an even number the median is the mean of the middle two. Where values on either side of the
-    median are equally close, but for rounding, and not all of them are kept, the mean of keeping the
-    lower ones and of keeping the higher ones is returned. NaN counts as plus infinity; the output is
-    not finite only where more such values come in than are dropped.
+    median are equally close, but for rounding, and not all of them are kept, the mean of keeping
+    the lower ones and of keeping the higher ones is returned. NaN counts as plus infinity; the
+    output is not finite only where more such values come in than are dropped.
 
     Args:
         estimate: the number of poisoned inputs ``Q_w``: ``"exact"``, ``"max"``, a number for all,
