@@ -1,6 +1,6 @@
 """What pilots found: how much every rule lost in every scenario, and the ranking that follows."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -126,11 +126,18 @@ class PilotResults:
             left.remove(ranked[-1])
         return ranked
 
-    def hopeful(self) -> dict[str, Choice]:
-        """The rules that may still turn out to be the best."""
+    def hopeful(self, most: int, always: Collection[str] = ()) -> dict[str, Choice]:
+        """The rules that may still turn out to be the best, at ``most`` so many.
+
+        Those that are to be tried ``always`` are kept, and count.
+        """
         if not self.scenarios:
             return dict(self.rules)
-        worst = np.nanmax(self.regret, axis=1)
+        # Rules that were dropped before are not in the scenarios since.
+        worst = np.where(np.isnan(self.accuracy[:, -1]), np.inf, np.nanmax(self.regret, axis=1))
         limit = max(worst.min() + HOPELESS, np.sort(worst)[:LEAST_RULES][-1])
-        kept = zip(self.rules.items(), worst <= limit, strict=True)
-        return {text: choice for (text, choice), is_kept in kept if is_kept}
+        by_worst = sorted(zip(worst.tolist(), self.rules, strict=True), key=lambda pair: pair[0])
+        kept = [text for text in self.rules if text in always]
+        kept += [text for regret, text in by_worst if regret <= limit and text not in kept]
+        kept = kept[: max(most, LEAST_RULES)]
+        return {text: choice for text, choice in self.rules.items() if text in kept}
