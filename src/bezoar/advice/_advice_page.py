@@ -27,7 +27,8 @@ def advice_page(advice: Advice) -> Page:
         about.append(
             f"Tried in {len(advice.pilots.scenarios)} scenarios, for {advice.pilots.iterations} "
             "iterations with a small part of the data. Accuracies are means over the regular "
-            "agents' own models."
+            "agents' own models. Risk is the root mean square of what a rule lost, here and in the "
+            "study of other networks."
         )
     return Page(
         name="advice",
@@ -38,8 +39,8 @@ def advice_page(advice: Advice) -> Page:
 
 
 def _ranking(advice: Advice) -> Table:
-    columns = ("rule", "lost", "at most", "accuracy", "at least", "scenarios")
-    values = ("regret_mean", "regret_worst", "accuracy_mean", "accuracy_worst")
+    columns = ("rule", "risk", "lost", "at most", "accuracy", "at least", "scenarios")
+    values = ("risk", "regret_mean", "regret_worst", "accuracy_mean", "accuracy_worst")
     rows = []
     for rule in advice.ranking:
         numbers = (f"{getattr(rule, value):.3f}" for value in values)

@@ -1,5 +1,6 @@
-"""Which rule should the agents of a network use? Asked of pilots, answered by minimax regret."""
+"""Which rule should the agents of a network use? Asked of pilots, and of a study of others."""
 
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,7 @@ from bezoar.advice._pilots import pilot_data
 from bezoar.advice._reasons import reasons, reasons_of_theory
 from bezoar.advice._rounds import Effort, Progress, Question, within_effort, within_time
 from bezoar.advice._scenarios import ATTACKS, PARTITIONS
+from bezoar.advice._study import Study, shipped_study
 from bezoar.experiments import Choice, RunSpec, dataset_of, network_of
 from bezoar.networks import Network
 
@@ -68,6 +70,7 @@ def advise(
     rules: Iterable[str] = (),
     budget: float = BUDGET,
     effort: tuple[int, int] | None = None,
+    study: Study | None = None,
     seed: int = 0,
     workers: int | None = None,
     progress: Progress | None = None,
@@ -75,8 +78,9 @@ def advise(
     """Recommend a rule for the agents of a network.
 
     Every rule is tried in short trainings on the network, with little data, in many scenarios:
-    places of the poisoned agents, attacks, and partitions if none is given. The rule is
-    recommended whose largest loss against the best rule of a scenario is least.
+    places of the poisoned agents, attacks, and partitions if none is given. What each rule lost
+    against the best rule of a scenario, and what it lost on other networks with a partition of
+    that kind, is combined to a root mean square; the rule with the least is recommended.
 
     Args:
         network: a :class:`Network`, or what a spec's ``network`` may be. Who is poisoned in it
@@ -90,6 +94,8 @@ def advise(
         budget: seconds it may take; 0 asks the theory alone.
         effort: in place of a budget, how many scenarios to try, and for how many iterations each.
             The answer to the same question is then always the same, however busy the machine is.
+        study: what rules lost on other networks; by default, if labels are poisoned, what they
+            lost in the study that comes with the package (docs/results/advisor.md).
         seed: every random choice follows from it.
         workers: how many threads.
         progress: is told how far it is.
@@ -97,39 +103,40 @@ def advise(
     Raises:
         BezoarError: with the argument, what was found and what is allowed.
     """
+    began = time.monotonic()
     fields = {"network": network, "poisoned": (), "dataset": dataset, "seed": seed}
     asked = RunSpec.read(fields if partition is None else {**fields, "partition": partition})
     nobody = network_of(asked)
     numbers = _numbers(poisoned, nobody)
     attacks = choose("threat", threat, ATTACKS)
-    if budget < 0:
-        raise BezoarError(f"budget: expected seconds from 0, found {budget:g}")
-    if effort is not None and min(effort) < 1:
-        told = "x".join(map(str, effort))
-        raise BezoarError(f"effort: expected scenarios and iterations, from 1x1; found {told}")
+    _check(budget, effort)
     possible, impossible = candidates(nobody, numbers, rules)
     if not possible:
         raise BezoarError(f"rules: none is possible here; {next(iter(impossible.values()))}")
     if budget == 0 and effort is None:
         best, told = reasons_of_theory(nobody, numbers, possible)
         return Advice(nobody, numbers, best, (), told, impossible, None)
-    question = Question(
-        network=nobody,
-        poisoned=numbers,
-        partitions=PARTITIONS if partition is None else (partition,),
-        attacks=attacks,
-        rules=possible,
-        always=frozenset(),
-        dataset=pilot_data(dataset_of(asked), nobody.agents, seed),
-        seed=seed,
-    )
+    data = pilot_data(dataset_of(asked), nobody.agents, seed)
+    partitions = PARTITIONS if partition is None else (partition,)
+    if study is None:
+        study = shipped_study() if threat == "labels" else Study({})
+    known = study.known([study.kind(one, data, nobody.agents, seed) for one in partitions])
+    question = Question(nobody, numbers, partitions, attacks, possible, known, data, seed)
     if effort is None:
-        found = within_time(question, budget, workers, progress)
+        found = within_time(question, began, budget, workers, progress)
     else:
         found = within_effort(question, Effort(*effort), workers, progress)
-    ranking = found.ranking()
-    told = reasons(nobody, numbers, found, ranking)
+    ranking = found.ranking(known)
+    told = reasons(nobody, numbers, found, ranking, known)
     return Advice(nobody, numbers, ranking[0].aggregator, ranking, told, impossible, found)
+
+
+def _check(budget: float, effort: tuple[int, int] | None) -> None:
+    if budget < 0:
+        raise BezoarError(f"budget: expected seconds from 0, found {budget:g}")
+    if effort is not None and min(effort) < 1:
+        found = "x".join(map(str, effort))
+        raise BezoarError(f"effort: expected scenarios and iterations, from 1x1; found {found}")
 
 
 def _numbers(poisoned: int | tuple[int, int] | None, network: Network) -> tuple[int, ...]:

@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import count
 from math import inf
 from typing import Any, NamedTuple
 
@@ -22,8 +21,8 @@ TIMED = 5
 #: Scenarios of a partition at the most; more would say the same again.
 MOST_SCENARIOS = 49
 
-#: The rules that are tried in the first round, in the second, and in those after it, at the most.
-MOST_RULES = (1_000, 8, 6)
+#: After the first round, in which all rules are tried, so many go on.
+GO_ON = 6
 
 #: Called with how much is done, how much there is to do, and what is going on. Both numbers are
 #: seconds, or scenarios if an effort was given.
@@ -53,7 +52,7 @@ class Question:
         poisoned: how many agents may be.
         partitions, attacks: what may happen.
         rules: the candidates, by how they are typed.
-        always: the rules among them that are tried in every round.
+        known: of rules that a study knows, the root mean square of what they lost there.
         dataset: what is learned from; small.
         seed: every random choice follows from it.
     """
@@ -63,7 +62,7 @@ class Question:
     partitions: Sequence[str]
     attacks: Sequence[str]
     rules: Mapping[str, Choice]
-    always: frozenset[str]
+    known: Mapping[str, float]
     dataset: Dataset
     seed: int
 
@@ -85,10 +84,13 @@ def within_effort(
 
 
 def within_time(
-    question: Question, seconds: float, workers: int | None, progress: Progress | None
+    question: Question,
+    began: float,
+    seconds: float,
+    workers: int | None,
+    progress: Progress | None,
 ) -> PilotResults:
-    """Try the rules for so long."""
-    began = time.monotonic()
+    """Try the rules until so many seconds have passed since ``time.monotonic()`` was ``began``."""
 
     def tell(_: float, text: str) -> None:
         if progress is not None:
@@ -112,9 +114,8 @@ def _pilots(
 ) -> PilotResults:
     """Rounds of pilots, until there are enough scenarios or no time for another round."""
     found = PilotResults.none_yet(question.rules)
-    for number, groups in zip(count(), question.rounds(), strict=False):
-        most = MOST_RULES[min(number, len(MOST_RULES) - 1)]
-        kept, began = found.hopeful(most, question.always), time.monotonic()
+    for groups in question.rounds():
+        kept, began = found.hopeful(GO_ON, question.known), time.monotonic()
         for group in groups:
             text = f"{len(kept)} rules, {group[0].partition}"
             share = len(group) / effort.iterations
@@ -153,7 +154,7 @@ def _length(question: Question, deadline: float, workers: int | None, tell: Tell
         return SHORTEST
     iteration = (ticks[-2] - ticks[0]) / (TIMED - 2)
     measuring = max(0.0, ticks[-1] - ticks[-2] - iteration)
-    later = min(1.0, MOST_RULES[1] / len(question.rules)) * len(others[0])
+    later = min(1.0, GO_ON / len(question.rules)) * len(others[0])
     pilot = (deadline - time.monotonic()) / (len(groups) * (1 + later))
     length = int((pilot - (TIMES + 1) * measuring) / iteration)
     return min(max(length, SHORTEST), LONGEST)

@@ -1,0 +1,154 @@
+"""Ways to choose a rule: the advisor, and simpler ones to compare it with."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from benchmarks.advisor_cases import all_networks, poisoned_of
+from benchmarks.advisor_results import Accuracies, Key
+from bezoar import Network, theory
+from bezoar.advice import PilotResults, Study
+from bezoar.experiments import read_choice
+
+#: A choice that loses no more than this is a good one.
+GOOD = 0.02
+
+#: A way that learns from others knows rules that were trained in so many of their cases.
+LEAST_CASES = 10
+
+#: What rules did in the pilots of a case, scenario after scenario.
+Pilots = Mapping[str, Sequence[float]]
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """What a way to choose is told.
+
+    Attributes:
+        key: the case, of which ways look at the network and the partition alone.
+        possible: the rules that were trained in the case.
+        others: the cases of other families.
+        pilots: what the advisor's pilots found.
+    """
+
+    key: Key
+    possible: frozenset[str]
+    others: Mapping[Key, Accuracies]
+    pilots: Pilots | None
+
+    @property
+    def alike(self) -> dict[Key, Accuracies]:
+        """The other families' cases with the same partition."""
+        return {k: found for k, found in self.others.items() if k.partition == self.key.partition}
+
+
+def advisor(asked: Asked) -> str:
+    """The first of the advisor's ranking that was trained; it knows a study of other families."""
+    assert asked.pilots is not None
+    rules = {text: read_choice("aggregator", text) for text in asked.pilots}
+    accuracy = np.array(list(asked.pilots.values()))
+    found = PilotResults(rules, range(accuracy.shape[1]), accuracy, 0)
+    ranking = found.ranking(_known(asked))
+    return next(t for rule in ranking if (t := str(rule.aggregator)) in asked.possible)
+
+
+def study_alone(asked: Asked) -> str:
+    """The rule with the least root mean square loss in other families, for the same partition."""
+    return _least(_known(asked), asked)
+
+
+def _known(asked: Asked) -> dict[str, float]:
+    study = Study.of((key.partition, found) for key, found in asked.alike.items())
+    return study.known([asked.key.partition])
+
+
+def best_of_others(asked: Asked) -> str:
+    """The rule with the least mean loss in other families."""
+    return _least(_mean_losses(asked.others.values()), asked)
+
+
+def best_of_partition(asked: Asked) -> str:
+    """The rule with the least mean loss in other families, for the same partition."""
+    return _least(_mean_losses(asked.alike.values()), asked)
+
+
+def stump(asked: Asked) -> str:
+    """The best rule of other families among networks on the same side of the median δ_max − δ."""
+    middle = float(np.median([gap(key.network) for key in asked.others]))
+    above = gap(asked.key.network) > middle
+    side = [one for key, one in asked.others.items() if (gap(key.network) > middle) == above]
+    return _least(_mean_losses(side), asked)
+
+
+def by_theory(asked: Asked) -> str:
+    """The weighted mean, unless the worst places contaminate no agent more than the average."""
+    robust = [rule for rule in sorted(asked.possible) if rule.startswith("ios")]
+    return robust[0] if gap(asked.key.network) <= 0 and robust else "weighted_mean"
+
+
+def _always(rule: str) -> Callable[[Asked], str]:
+    return lambda _: rule
+
+
+#: Ways to choose by what they are called. The first needs pilots.
+WAYS: dict[str, Callable[[Asked], str]] = {
+    "the advisor": advisor,
+    "the study alone, without pilots": study_alone,
+    "always the weighted mean": _always("weighted_mean"),
+    "always the plain mean": _always("mean"),
+    "no communication": _always("local"),
+    "the best rule of other families": best_of_others,
+    "the best rule of other families, same partition": best_of_partition,
+    "a stump on δ_max − δ": stump,
+    "the theory's bounds": by_theory,
+}
+
+#: Not a way to choose: what one loses on average by choosing at random.
+RANDOM = "a random rule"
+
+
+def losses(
+    cases: Mapping[Key, Accuracies], pilots: Mapping[tuple[str, str], Pilots]
+) -> dict[Key, dict[str, float]]:
+    """What each way lost in each case; the advisor, where it was asked."""
+    lost: dict[Key, dict[str, float]] = {}
+    for key, found in cases.items():
+        others = {other: one for other, one in cases.items() if other.family != key.family}
+        here = pilots.get((key.network, key.partition))
+        asked = Asked(key, frozenset(found), others, here)
+        best = max(found.values())
+        lost[key] = {
+            way: best - found[choose(asked)]
+            for way, choose in WAYS.items()
+            if choose is not advisor or here is not None
+        }
+        lost[key][RANDOM] = best - float(np.mean(list(found.values())))
+    return lost
+
+
+def _mean_losses(cases: Iterable[Accuracies]) -> dict[str, float]:
+    found: dict[str, list[float]] = {}
+    for case in cases:
+        for rule, accuracy in case.items():
+            found.setdefault(rule, []).append(max(case.values()) - accuracy)
+    return {rule: float(np.mean(some)) for rule, some in found.items() if len(some) >= LEAST_CASES}
+
+
+def _least(lost: Mapping[str, float], asked: Asked) -> str:
+    """The rule that lost least, of those that were trained in the case."""
+    return min((rule for rule in lost if rule in asked.possible), key=lambda rule: lost[rule])
+
+
+@cache
+def gap(name: str) -> float:
+    """δ_max − δ of a network at the worst places."""
+    network = _networks()[name]
+    many = poisoned_of(network)
+    return theory.worst_contamination(network, many).value - many / network.agents
+
+
+@cache
+def _networks() -> dict[str, Network]:
+    return {name: network for _, name, network in all_networks()}
