@@ -15,7 +15,7 @@ from benchmarks.advisor_results import (
     read_pilots,
     read_results,
 )
-from benchmarks.advisor_ways import GOOD, RANDOM, WAYS, losses
+from benchmarks.advisor_ways import ADVISOR, GOOD, RANDOM, WAYS, losses
 from bezoar.advice import Study
 from bezoar.paper import RULES
 from bezoar.report import Table, pictures, save_figure
@@ -25,7 +25,7 @@ PAGE, PICTURE = Path("docs/results/advisor.md"), Path("docs/results/advisor.png"
 #: The table that the advisor knows.
 SHIPPED = Path("src/bezoar/advice/study.csv")
 
-ADVISOR, ALONE, MEAN = ("the advisor", "the study alone, without pilots", "always the plain mean")
+ALONE, MEAN = "the study alone, without pilots", "always the plain mean"
 
 #: The ways that are drawn, with their colours and lines.
 DRAWN = {
@@ -46,8 +46,12 @@ def write() -> str:
     lost = losses(cases, pilots)
     asked = {key: found for key, found in lost.items() if ADVISOR in found}
     tables = [
-        _ways(f"The {len(asked)} cases that the advisor was asked about", asked, [*WAYS, RANDOM]),
-        _ways(f"All {len(lost)} cases", lost, [*list(WAYS)[1:], RANDOM]),
+        _ways(
+            f"The {len(asked)} cases that the advisor was asked about",
+            asked,
+            [ADVISOR, *WAYS, RANDOM],
+        ),
+        _ways(f"All {len(lost)} cases", lost, [*WAYS, RANDOM]),
         _groups("By partition", asked, lost, lambda key: key.partition),
         _groups("By family", asked, lost, lambda key: key.family),
         _field(cases),

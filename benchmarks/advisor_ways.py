@@ -18,6 +18,9 @@ GOOD = 0.02
 #: A way that learns from others knows rules that were trained in so many of their cases.
 LEAST_CASES = 10
 
+#: As many scenarios as the study may count for the advisor.
+COUNTS = (3, 6, 12, 24)
+
 #: What rules did in the pilots of a case, scenario after scenario.
 Pilots = Mapping[str, Sequence[float]]
 
@@ -44,13 +47,13 @@ class Asked:
         return {k: found for k, found in self.others.items() if k.partition == self.key.partition}
 
 
-def advisor(asked: Asked) -> str:
+def advisor(asked: Asked, counts: int) -> str:
     """The first of the advisor's ranking that was trained; it knows a study of other families."""
     assert asked.pilots is not None
     rules = {text: read_choice("aggregator", text) for text in asked.pilots}
     accuracy = np.array(list(asked.pilots.values()))
     found = PilotResults(rules, range(accuracy.shape[1]), accuracy, 0)
-    ranking = found.ranking(_known(asked))
+    ranking = found.ranking(_known(asked), counts)
     return next(t for rule in ranking if (t := str(rule.aggregator)) in asked.possible)
 
 
@@ -92,9 +95,11 @@ def _always(rule: str) -> Callable[[Asked], str]:
     return lambda _: rule
 
 
-#: Ways to choose by what they are called. The first needs pilots.
+#: What the advisor is called.
+ADVISOR = "the advisor"
+
+#: Other ways to choose, by what they are called.
 WAYS: dict[str, Callable[[Asked], str]] = {
-    "the advisor": advisor,
     "the study alone, without pilots": study_alone,
     "always the weighted mean": _always("weighted_mean"),
     "always the plain mean": _always("mean"),
@@ -112,20 +117,29 @@ RANDOM = "a random rule"
 def losses(
     cases: Mapping[Key, Accuracies], pilots: Mapping[tuple[str, str], Pilots]
 ) -> dict[Key, dict[str, float]]:
-    """What each way lost in each case; the advisor, where it was asked."""
+    """What each way lost in each case; the advisor, where it was asked.
+
+    How much the study counts for the advisor is chosen by the cases of other families, too.
+    """
     lost: dict[Key, dict[str, float]] = {}
+    by_counts: dict[Key, dict[int, float]] = {}
     for key, found in cases.items():
         others = {other: one for other, one in cases.items() if other.family != key.family}
-        here = pilots.get((key.network, key.partition))
-        asked = Asked(key, frozenset(found), others, here)
+        asked = Asked(key, frozenset(found), others, pilots.get((key.network, key.partition)))
         best = max(found.values())
-        lost[key] = {
-            way: best - found[choose(asked)]
-            for way, choose in WAYS.items()
-            if choose is not advisor or here is not None
-        }
+        lost[key] = {way: best - found[choose(asked)] for way, choose in WAYS.items()}
         lost[key][RANDOM] = best - float(np.mean(list(found.values())))
+        if asked.pilots is not None:
+            by_counts[key] = {n: best - found[advisor(asked, n)] for n in COUNTS}
+    for key, here in by_counts.items():
+        others_lost = [one for other, one in by_counts.items() if other.family != key.family]
+        lost[key] |= {ADVISOR: here[best_counts(others_lost)]}
     return lost
+
+
+def best_counts(lost: Sequence[Mapping[int, float]]) -> int:
+    """How much the study is to count for the least root mean square loss in some cases."""
+    return min(COUNTS, key=lambda n: sum(one[n] ** 2 for one in lost))
 
 
 def _mean_losses(cases: Iterable[Accuracies]) -> dict[str, float]:

@@ -93,13 +93,16 @@ class PilotResults:
         best: Floats = np.nanmax(self.accuracy, axis=0)
         return best - self.accuracy
 
-    def ranking(self, known: Mapping[str, float] | None = None) -> list[RankedRule]:
+    def ranking(
+        self, known: Mapping[str, float] | None = None, counts: int = STUDY_COUNTS
+    ) -> list[RankedRule]:
         """All rules, the least risk first; rules that were dropped come after those that were not.
 
         Large losses weigh more than small ones in a root mean square, and no single pilot decides.
 
         Args:
             known: of rules that a study knows, the root mean square of what they lost there.
+            counts: the study counts as much as so many scenarios.
         """
         known = known or {}
         found = []
@@ -107,7 +110,7 @@ class PilotResults:
             lost = regret[np.isfinite(regret)]
             squares = [
                 *np.square(lost),
-                *([known[text] ** 2] * STUDY_COUNTS if text in known else ()),
+                *[known[text] ** 2 for _ in range(counts) if text in known],
             ]
             ranked = RankedRule(
                 aggregator=self.rules[text],
