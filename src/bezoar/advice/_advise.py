@@ -128,6 +128,11 @@ def advise(
         found = within_effort(question, Effort(*effort), workers, progress)
     ranking = found.ranking(known)
     told = reasons(nobody, numbers, found, ranking, known)
+    if len(found.rules) < len(possible):
+        told.append(
+            f"There was time only for the {len(found.rules)} rules that did best in the study. A "
+            "larger budget tries all."
+        )
     return Advice(nobody, numbers, ranking[0].aggregator, ranking, told, impossible, found)
 
 

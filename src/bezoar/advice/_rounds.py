@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import inf
 from typing import Any, NamedTuple
@@ -70,6 +70,11 @@ class Question:
         """The scenarios to try, one round after the other."""
         return rounds(self.network, self.poisoned, self.partitions, self.attacks, self.seed)
 
+    def best_known(self) -> list[str]:
+        """The rules that did best in the study, as many as go on after the first round."""
+        known = [text for text in self.rules if text in self.known]
+        return sorted(known, key=lambda text: self.known[text])[:GO_ON]
+
 
 def within_effort(
     question: Question, effort: Effort, workers: int | None, progress: Progress | None
@@ -97,8 +102,8 @@ def within_time(
             progress(time.monotonic() - began, seconds, text)
 
     deadline = began + seconds
-    most = MOST_SCENARIOS * len(question.partitions)
-    effort = Effort(most, _length(question, deadline, workers, tell))
+    question, iterations = _within(question, deadline, workers, tell)
+    effort = Effort(MOST_SCENARIOS * len(question.partitions), iterations)
     found = _pilots(question, effort, deadline, workers, tell)
     if not found.scenarios:
         raise BezoarError(f"budget: {seconds:g} seconds are too short for one pilot; give more")
@@ -137,10 +142,12 @@ def _tick(tell: Tell, text: str, done: float, share: float, iteration: int) -> N
     tell(done + share * iteration, text)
 
 
-def _length(question: Question, deadline: float, workers: int | None, tell: Tell) -> int:
+def _within(
+    question: Question, deadline: float, workers: int | None, tell: Tell
+) -> tuple[Question, int]:
     """How long pilots can be if the first two rounds are to fit; found by timing a few iterations.
 
-    In the second round there are more scenarios and fewer rules.
+    If there is no time even for short ones, only the rules that did best in the study are tried.
     """
     groups, others = (groups for groups, _ in zip(question.rounds(), range(2), strict=False))
     ticks = []
@@ -149,12 +156,16 @@ def _length(question: Question, deadline: float, workers: int | None, tell: Tell
         tell(0, "timing")
         ticks.append(time.monotonic())
 
-    train_pilots(question.rules, groups[0], question.dataset, TIMED, deadline, workers, tick, 1)
+    few = {text: question.rules[text] for text in question.best_known()}
+    timed = few or question.rules
+    train_pilots(timed, groups[0], question.dataset, TIMED, deadline, workers, tick, 1)
     if len(ticks) < TIMED:
-        return SHORTEST
-    iteration = (ticks[-2] - ticks[0]) / (TIMED - 2)
-    measuring = max(0.0, ticks[-1] - ticks[-2] - iteration)
-    later = min(1.0, GO_ON / len(question.rules)) * len(others[0])
-    pilot = (deadline - time.monotonic()) / (len(groups) * (1 + later))
-    length = int((pilot - (TIMES + 1) * measuring) / iteration)
-    return min(max(length, SHORTEST), LONGEST)
+        return replace(question, rules=timed), SHORTEST
+    iteration = (ticks[-2] - ticks[0]) / (TIMED - 2) / len(timed)
+    measuring = max(0.0, (ticks[-1] - ticks[-2]) / len(timed) - iteration)
+    for rules in (question.rules, timed):
+        runs = len(groups) * (len(rules) + min(GO_ON, len(rules)) * len(others[0]))
+        length = int(((deadline - ticks[-1]) / runs - (TIMES + 1) * measuring) / iteration)
+        if length >= SHORTEST:
+            return replace(question, rules=rules), min(length, LONGEST)
+    return replace(question, rules=timed), SHORTEST
