@@ -7,7 +7,8 @@ import pytest
 from typer.testing import CliRunner
 
 from bezoar import BezoarError, advise, data, networks
-from bezoar.advice import Study, advice_figure, advice_page
+from bezoar.advice import Study, advice_figure, advice_page, shipped_study
+from bezoar.advice._advise import _partitions
 from bezoar.advice._pilots import pilot_data, train_pilots
 from bezoar.advice._scenarios import Scenario
 from bezoar.cli._main import app
@@ -132,6 +133,16 @@ def test_the_theory_alone_is_said_to_be_that(tmp_path):
     assert "theory alone" in found.reasons[0]
     with pytest.raises(BezoarError, match="plot"):
         advice_figure(tmp_path / "advice.png", found)
+
+
+def test_a_partition_that_so_many_agents_cannot_have_is_left_out_unless_it_was_given():
+    small = pilot_data(data.mnist(), agents=10, seed=0)
+    possible, left_out = _partitions(None, small, 1000, seed=0)
+    assert possible == ["iid", "by_class"]
+    assert "dirichlet" in left_out[0]
+    with pytest.raises(BezoarError, match="dirichlet"):
+        _partitions("dirichlet:alpha=0.3", small, 1000, seed=0)
+    assert shipped_study().kind("dirichlet:alpha=100", small, 1000, seed=0) == "iid"
 
 
 def test_numbers_that_are_not_known_are_a_range():

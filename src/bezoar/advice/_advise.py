@@ -14,7 +14,8 @@ from bezoar.advice._reasons import reasons, reasons_of_theory
 from bezoar.advice._rounds import Effort, Progress, Question, within_effort, within_time
 from bezoar.advice._scenarios import ATTACKS, PARTITIONS
 from bezoar.advice._study import Study, shipped_study
-from bezoar.experiments import Choice, RunSpec, dataset_of, network_of
+from bezoar.data import Dataset
+from bezoar.experiments import Choice, RunSpec, dataset_of, network_of, partition_of
 from bezoar.networks import Network
 
 #: Seconds.
@@ -117,7 +118,7 @@ def advise(
         best, told = reasons_of_theory(nobody, numbers, possible)
         return Advice(nobody, numbers, best, (), told, impossible, None)
     data = pilot_data(dataset_of(asked), nobody.agents, seed)
-    partitions = PARTITIONS if partition is None else (partition,)
+    partitions, left_out = _partitions(partition, data, nobody.agents, seed)
     if study is None:
         study = shipped_study() if threat == "labels" else Study({})
     known = study.known([study.kind(one, data, nobody.agents, seed) for one in partitions])
@@ -127,13 +128,29 @@ def advise(
     else:
         found = within_effort(question, Effort(*effort), workers, progress)
     ranking = found.ranking(known)
-    told = reasons(nobody, numbers, found, ranking, known)
+    told = [*reasons(nobody, numbers, found, ranking, known), *left_out]
     if len(found.rules) < len(possible):
         told.append(
             f"There was time only for the {len(found.rules)} rules that did best in the study. A "
             "larger budget tries all."
         )
     return Advice(nobody, numbers, ranking[0].aggregator, ranking, told, impossible, found)
+
+
+def _partitions(
+    given: str | None, dataset: Dataset, agents: int, seed: int
+) -> tuple[list[str], list[str]]:
+    """The partitions to try, and why others are left out; one that was given must be possible."""
+    possible, left_out = [], []
+    for text in PARTITIONS if given is None else (given,):
+        try:
+            partition_of(RunSpec.read({"partition": text, "seed": seed}), agents, dataset)
+            possible.append(text)
+        except BezoarError as error:
+            if given is not None:
+                raise
+            left_out.append(f"Not tried: {error}.")
+    return possible, left_out
 
 
 def _check(budget: float, effort: tuple[int, int] | None) -> None:

@@ -9,11 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from math import sqrt
+from math import inf, sqrt
 from typing import NamedTuple
 
 import numpy as np
 
+from bezoar._errors import BezoarError
 from bezoar.data import Dataset, Partition
 from bezoar.experiments import RunSpec, partition_of
 
@@ -99,7 +100,10 @@ class Study:
 
         def skew(text: str) -> float:
             spec = RunSpec.read({"partition": text, "seed": seed})
-            return class_skew(partition_of(spec, agents, dataset), dataset)
+            try:
+                return class_skew(partition_of(spec, agents, dataset), dataset)
+            except BezoarError:  # so many agents cannot have samples divided like that
+                return inf
 
         here = skew(partition)
         return min(self.losses, key=lambda text: abs(skew(text) - here))
