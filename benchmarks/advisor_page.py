@@ -15,7 +15,7 @@ from benchmarks.advisor_results import (
     read_pilots,
     read_results,
 )
-from benchmarks.advisor_ways import ADVISOR, GOOD, RANDOM, WAYS, losses
+from benchmarks.advisor_ways import ADVISOR, GOOD, RANDOM, WAYS, losses, untrained
 from bezoar.advice import Study
 from bezoar.paper import RULES
 from bezoar.report import Table, pictures, save_figure
@@ -59,11 +59,13 @@ def write() -> str:
     ]
     _draw(asked)
     SHIPPED.write_text(Study.of((key.partition, found) for key, found in cases.items()).text())
-    PAGE.write_text(_text(cases, asked, tables))
+    PAGE.write_text(_text(cases, asked, len(untrained(cases, pilots)), tables))
     return "\n".join(f"{table.title}\n{table.markdown()}" for table in tables[:2])
 
 
-def _text(cases: Mapping[Key, Accuracies], asked: Lost, tables: Iterable[Table]) -> str:
+def _text(
+    cases: Mapping[Key, Accuracies], asked: Lost, others: int, tables: Iterable[Table]
+) -> str:
     networks, families = {key.network for key in cases}, {key.family for key in cases}
     trained = {key for key, found in cases.items() if set(FIELD) <= found.keys()}
     about = f"""# Is the advisor's advice good?
@@ -76,7 +78,8 @@ none that it tries. What it knows from the study comes from other families than 
 about, and so does what other ways know. A choice is good if it loses at most {GOOD:g} of the
 agents' mean accuracy against the best of all rules that were trained in the case. The nine rules of
 the field were trained in {len(trained)} cases, and the advisor was asked about {len(asked)}; the
-command goes on with the others.
+command goes on with the others. In {others} of these it recommends a rule that was not trained
+there yet; the first of its ranking that was trained counts instead.
 
 ![The share of cases in which each way to choose loses at most so much](advisor.png)
 

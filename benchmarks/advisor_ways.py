@@ -10,13 +10,11 @@ from benchmarks.advisor_cases import all_networks, poisoned_of
 from benchmarks.advisor_results import Accuracies, Key
 from bezoar import Network, theory
 from bezoar.advice import PilotResults, Study
+from bezoar.advice._pilot_results import STUDY_COUNTS
 from bezoar.experiments import read_choice
 
 #: A choice that loses no more than this is a good one.
 GOOD = 0.02
-
-#: A way that learns from others knows rules that were trained in so many of their cases.
-LEAST_CASES = 10
 
 #: As many scenarios as the study may count for the advisor.
 COUNTS = (3, 6, 12, 24)
@@ -47,14 +45,13 @@ class Asked:
         return {k: found for k, found in self.others.items() if k.partition == self.key.partition}
 
 
-def advisor(asked: Asked, counts: int) -> str:
-    """The first of the advisor's ranking that was trained; it knows a study of other families."""
+def advisor(asked: Asked, counts: int) -> list[str]:
+    """The advisor's ranking; what it knows is a study of other families."""
     assert asked.pilots is not None
     rules = {text: read_choice("aggregator", text) for text in asked.pilots}
     accuracy = np.array(list(asked.pilots.values()))
     found = PilotResults(rules, range(accuracy.shape[1]), accuracy, 0)
-    ranking = found.ranking(_known(asked), counts)
-    return next(t for rule in ranking if (t := str(rule.aggregator)) in asked.possible)
+    return [str(rule.aggregator) for rule in found.ranking(_known(asked), counts)]
 
 
 def study_alone(asked: Asked) -> str:
@@ -130,11 +127,26 @@ def losses(
         lost[key] = {way: best - found[choose(asked)] for way, choose in WAYS.items()}
         lost[key][RANDOM] = best - float(np.mean(list(found.values())))
         if asked.pilots is not None:
-            by_counts[key] = {n: best - found[advisor(asked, n)] for n in COUNTS}
+            chosen = {n: next(rule for rule in advisor(asked, n) if rule in found) for n in COUNTS}
+            by_counts[key] = {n: best - found[rule] for n, rule in chosen.items()}
     for key, here in by_counts.items():
         others_lost = [one for other, one in by_counts.items() if other.family != key.family]
         lost[key] |= {ADVISOR: here[best_counts(others_lost)]}
     return lost
+
+
+def untrained(
+    cases: Mapping[Key, Accuracies], pilots: Mapping[tuple[str, str], Pilots]
+) -> dict[Key, str]:
+    """The cases in which the rule that the advisor recommends was not trained, and the rule."""
+    found = {}
+    for key, trained in cases.items():
+        if (here := pilots.get((key.network, key.partition))) is not None:
+            others = {other: one for other, one in cases.items() if other.family != key.family}
+            first = advisor(Asked(key, frozenset(trained), others, here), STUDY_COUNTS)[0]
+            if first not in trained:
+                found[key] = first
+    return found
 
 
 def best_counts(lost: Sequence[Mapping[int, float]]) -> int:
@@ -143,11 +155,15 @@ def best_counts(lost: Sequence[Mapping[int, float]]) -> int:
 
 
 def _mean_losses(cases: Iterable[Accuracies]) -> dict[str, float]:
+    """What rules lost on average, of those that were trained in half of the cases."""
     found: dict[str, list[float]] = {}
-    for case in cases:
+    many = [*cases]
+    for case in many:
         for rule, accuracy in case.items():
             found.setdefault(rule, []).append(max(case.values()) - accuracy)
-    return {rule: float(np.mean(some)) for rule, some in found.items() if len(some) >= LEAST_CASES}
+    return {
+        rule: float(np.mean(some)) for rule, some in found.items() if len(some) >= len(many) / 2
+    }
 
 
 def _least(lost: Mapping[str, float], asked: Asked) -> str:

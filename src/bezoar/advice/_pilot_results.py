@@ -12,7 +12,7 @@ from bezoar.advice._scenarios import Scenario
 from bezoar.experiments import Choice
 
 #: What a rule lost in the study counts as much as so many scenarios.
-STUDY_COUNTS = 12
+STUDY_COUNTS = 6
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@
 
 import csv
 import io
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -18,8 +19,9 @@ from bezoar._errors import BezoarError
 from bezoar.data import Dataset, Partition
 from bezoar.experiments import RunSpec, partition_of
 
-#: A rule that was trained in fewer cases is not known well enough.
-LEAST_CASES = 10
+#: A rule is known if it was trained in this share of the cases of a partition: in few cases, other
+#: rules may have had harder ones.
+LEAST_SHARE = 0.5
 
 
 class Loss(NamedTuple):
@@ -46,7 +48,9 @@ class Study:
     def of(cls, cases: Iterable[tuple[str, Mapping[str, float]]]) -> "Study":
         """A study from the partition of every case, and the accuracy of every rule in it."""
         lost: dict[str, dict[str, list[float]]] = {}
+        number = Counter[str]()
         for partition, accuracies in cases:
+            number[partition] += 1
             best = max(accuracies.values())
             for rule, accuracy in accuracies.items():
                 lost.setdefault(partition, {}).setdefault(rule, []).append(best - accuracy)
@@ -55,7 +59,7 @@ class Study:
                 partition: {
                     rule: Loss.of(losses)
                     for rule, losses in rules.items()
-                    if len(losses) >= LEAST_CASES
+                    if len(losses) >= LEAST_SHARE * number[partition]
                 }
                 for partition, rules in lost.items()
             }
