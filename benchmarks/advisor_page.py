@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from textwrap import fill
 
 import numpy as np
 
@@ -68,44 +69,50 @@ def _text(
 ) -> str:
     networks, families = {key.network for key in cases}, {key.family for key in cases}
     trained = {key for key, found in cases.items() if set(FIELD) <= found.keys()}
-    about = f"""# Is the advisor's advice good?
+    about = (
+        f"`python -m benchmarks.advisor` trains rules in full in {len(cases)} cases on "
+        f"{len(networks)} networks of {len(families)} families with 10 to 200 agents (softmax "
+        "regression, 6,000 images of MNIST, 300 iterations, a tenth of the agents poisoned). The "
+        "advisor is told the network, the number of poisoned agents and the partition, not their "
+        "places nor the attack; one of the four attacks is none that it tries. What it knows from "
+        "the study comes from other families than the one it is asked about, and so does what "
+        f"other ways know. A choice is good if it loses at most {GOOD:g} of the agents' mean "
+        "accuracy against the best of all rules that were trained in the case."
+    )
+    picture = "![The share of asked cases in which a way to choose loses at most this](advisor.png)"
+    limits = _limits(len(cases), len(asked), len(trained), others)
+    parts = ["# Is the advisor's advice good?", *(fill(text, 100) for text in (about, *limits))]
+    parts += [picture, *(f"## {table.title}\n\n{table.markdown().rstrip()}" for table in tables)]
+    return "\n\n".join(parts) + "\n"
 
-`python -m benchmarks.advisor` trains rules in full in {len(cases)} cases on {len(networks)}
-networks of {len(families)} families with 10 to 200 agents (softmax regression, 6,000 images of MNIST, 300
-iterations, a tenth of the agents poisoned). The advisor is told the network, the number of poisoned
-agents and the partition, not their places nor the attack; one of the four attacks is none that it
-tries. What it knows from the study comes from other families than the one it is asked about, and so
-does what other ways know. A choice is good if it loses at most {GOOD:g} of the agents' mean
-accuracy against the best of all rules that were trained in the case.
 
-{_limits(len(cases), len(asked), len(trained), others)}
-![The share of asked cases in which each way to choose loses at most so much](advisor.png)
-
-"""
-    return about + "\n".join(f"## {table.title}\n\n{table.markdown()}" for table in tables)
-
-
-def _limits(cases: int, asked: int, trained: int, others: int) -> str:
+def _limits(cases: int, asked: int, trained: int, others: int) -> list[str]:
     """What the numbers cannot carry."""
-    told = """Two choices were made with these cases in view, so small differences between the
-advisor, the study alone and other ways are no evidence. The root mean square is one of five ways to sum up
-losses that were tried with families held out. How much the study counts for the advisor is chosen
-by other families here, but from a list, and with a value to ship, that were set after a look at the
-first answers.
-"""
+    told = [
+        "Two choices were made with these cases in view, so small differences between the "
+        "advisor, the study alone and other ways are no evidence. The root mean square is one of "
+        "five ways to sum up losses that were tried with families held out. How much the study "
+        "counts for the advisor is chosen by other families here, but from a list, and with a "
+        "value to ship, that were set after a look at the first answers."
+    ]
     if asked < cases:
-        told += f"""
-The advisor was asked about {asked} of {cases} cases so far, those with a Dirichlet partition and few
-agents first. They are not a fair sample, so how often it is right in all cases is not known. In
-{others} of them it recommends a rule that was not trained there yet; the first of its ranking that
-was trained counts instead.
-"""
+        told.append(
+            f"The advisor was asked about {asked} of {cases} cases so far, those with a Dirichlet "
+            "partition and few agents first. They are no fair sample, so how often it is right in "
+            "all cases is not known."
+        )
+    if others:
+        told.append(
+            f"In {others} cases it recommends a rule that was not trained there yet; the first of "
+            "its ranking that was trained counts instead."
+        )
     if trained < cases:
-        told += f"""
-The nine rules of the field were trained in {trained} cases so far. Four of them (torus-10, fan-10,
-scale_free-10 and two_castle-10 with a Dirichlet partition) were picked because the means did badly
-there, which favours the field's rules; the others were drawn from their names.
-"""
+        told.append(
+            f"The nine rules of the field were trained in {trained} cases so far. Four of them "
+            "(torus-10, fan-10, scale_free-10 and two_castle-10 with a Dirichlet partition) were "
+            "picked because the means did badly there, which favours the field's rules; the "
+            "others were drawn from their names."
+        )
     return told
 
 
