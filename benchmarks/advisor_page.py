@@ -111,7 +111,8 @@ def _limits(cases: int, asked: int, trained: int, others: int) -> list[str]:
             f"The nine rules of the field were trained in {trained} cases so far. Four of them "
             "(torus-10, fan-10, scale_free-10 and two_castle-10 with a Dirichlet partition) were "
             "picked because the means did badly there, which favours the field's rules; the "
-            "others were drawn from their names."
+            "others, with a Dirichlet partition and at most 40 agents too, come in an order drawn "
+            "from their names."
         )
     return told
 
