@@ -7,7 +7,8 @@ import pytest
 from typer.testing import CliRunner
 
 from bezoar import BezoarError, advise, data, networks
-from bezoar.advice import advice_figure, advice_page
+from bezoar.advice import Study, advice_figure, advice_page, shipped_study
+from bezoar.advice._advise import _partitions
 from bezoar.advice._pilots import pilot_data, train_pilots
 from bezoar.advice._scenarios import Scenario
 from bezoar.cli._main import app
@@ -19,8 +20,48 @@ RULES = ("mean", "median", "local")
 @pytest.fixture(scope="module")
 def advice():
     return advise(
-        networks.ring(agents=6), 1, partition="by_class", rules=RULES, budget=8, workers=1
+        networks.ring(agents=6), 1, partition="by_class", rules=RULES, effort=(7, 20), workers=1
     )
+
+
+def test_the_same_effort_gives_the_same_bits_whatever_the_number_of_workers(advice):
+    network = networks.ring(agents=6)
+    options = {"partition": "by_class", "rules": RULES, "effort": (7, 20), "workers": 2}
+    again = advise(network, 1, **options).pilots
+    assert np.array_equal(again.accuracy, advice.pilots.accuracy, equal_nan=True)
+    assert len(again.scenarios) == 7
+
+
+def test_a_budget_is_kept_and_tells_of_progress():
+    told = []
+    found = advise(
+        networks.ring(agents=6),
+        1,
+        partition="iid",
+        rules=RULES,
+        budget=2,
+        workers=1,
+        progress=lambda done, there, text: told.append((done, there)),
+    )
+    assert found.pilots is not None
+    assert {there for _, there in told} == {2}
+    assert [done for done, _ in told] == sorted(done for done, _ in told)
+
+
+def test_without_a_study_pilots_alone_decide(advice):
+    found = advise(
+        networks.ring(agents=6),
+        1,
+        partition="by_class",
+        rules=RULES,
+        effort=(1, 20),
+        study=Study({}),
+        workers=1,
+    )
+    assert len(found.pilots.scenarios) == 1
+    assert all(rule.risk == pytest.approx(rule.regret_mean) for rule in found.ranking)
+    assert not any("study" in reason for reason in found.reasons)
+    assert any("study" in reason for reason in advice.reasons)
 
 
 def test_images_are_shrunk_to_means_of_squares():
@@ -94,6 +135,16 @@ def test_the_theory_alone_is_said_to_be_that(tmp_path):
         advice_figure(tmp_path / "advice.png", found)
 
 
+def test_a_partition_that_so_many_agents_cannot_have_is_left_out_unless_it_was_given():
+    small = pilot_data(data.mnist(), agents=10, seed=0)
+    possible, left_out = _partitions(None, small, 1000, seed=0)
+    assert possible == ["iid", "by_class"]
+    assert "dirichlet" in left_out[0]
+    with pytest.raises(BezoarError, match="dirichlet"):
+        _partitions("dirichlet:alpha=0.3", small, 1000, seed=0)
+    assert shipped_study().kind("dirichlet:alpha=100", small, 1000, seed=0) == "iid"
+
+
 def test_numbers_that_are_not_known_are_a_range():
     assert advise("ring:agents=20", budget=0).poisoned == (1, 2, 4)
     assert advise("ring:agents=20", (2, 6), budget=0).poisoned == (2, 4, 6)
@@ -106,6 +157,7 @@ def test_numbers_that_are_not_known_are_a_range():
         ({"poisoned": 10}, "poisoned: expected a number from 1 to 9"),
         ({"poisoned": (4, 2)}, "found 4-2"),
         ({"poisoned": 1, "budget": -1}, "budget: expected seconds from 0"),
+        ({"poisoned": 1, "effort": (0, 9)}, "effort: expected .*; found 0x9"),
         ({"poisoned": 1, "threat": "weather"}, "threat: .*labels"),
         ({"poisoned": 1, "rules": ["isos"]}, "ios"),
         ({"poisoned": 1, "seed": -1}, "seed"),
@@ -136,6 +188,7 @@ def test_the_command():
     [
         (("--poisoned", "some"), "such as 2, a range such as 1-4, or unknown; found 'some'"),
         (("--budget", "soon"), "a time such as 90s, 5m or 1h, found 'soon'"),
+        (("--effort", "much"), "scenarios and iterations such as 24x200, found 'much'"),
         (("--budget", "0", "--plot", "a.png"), "plot: pilots are drawn"),
     ],
 )

@@ -14,6 +14,7 @@ from bezoar.advice._comparison import Comparison, Standing
 from bezoar.advice._pilot_results import PilotResults, RankedRule
 from bezoar.advice._pilots import train_pilots
 from bezoar.advice._scenarios import Scenario
+from bezoar.advice._study import Study, shipped_study
 
 __all__ = [
     "Advice",
@@ -22,10 +23,12 @@ __all__ = [
     "RankedRule",
     "Scenario",
     "Standing",
+    "Study",
     "advice_figure",
     "advice_page",
     "advise",
     "candidates",
     "compare",
+    "shipped_study",
     "train_pilots",
 ]

@@ -27,7 +27,8 @@ def advice_page(advice: Advice) -> Page:
         about.append(
             f"Tried in {len(advice.pilots.scenarios)} scenarios, for {advice.pilots.iterations} "
             "iterations with a small part of the data. Accuracies are means over the regular "
-            "agents' own models."
+            "agents' own models. Risk is the root mean square of what a rule lost, here and in the "
+            "study of other networks."
         )
     return Page(
         name="advice",
@@ -38,8 +39,8 @@ def advice_page(advice: Advice) -> Page:
 
 
 def _ranking(advice: Advice) -> Table:
-    columns = ("rule", "lost", "at most", "accuracy", "at least", "scenarios")
-    values = ("regret_mean", "regret_worst", "accuracy_mean", "accuracy_worst")
+    columns = ("rule", "risk", "lost", "at most", "accuracy", "at least", "scenarios")
+    values = ("risk", "regret_mean", "regret_worst", "accuracy_mean", "accuracy_worst")
     rows = []
     for rule in advice.ranking:
         numbers = (f"{getattr(rule, value):.3f}" for value in values)
@@ -73,7 +74,8 @@ def advice_figure(path: Path, advice: Advice) -> list[Path]:
         axes.set_yticks(range(len(shown)), [str(rule.aggregator) for rule in shown])
         axes.invert_yaxis()
         axes.set_xlim(left=-0.01)
-        axes.set_xlabel("accuracy lost against the best rule of a scenario (| mean)")
+        # Names of rules leave little room, and a text on the right can begin under them.
+        axes.set_xlabel("accuracy lost against the best rule of a scenario (| mean)", loc="right")
         axes.set_title(f"Recommended: {advice.recommended}", loc="left", fontweight="bold")
         figure.legend(loc="outside lower center", ncols=len(partitions))
         return save_figure(figure, path)

@@ -1,7 +1,7 @@
-"""Which rule should the agents of a network use? Asked of pilots, answered by minimax regret."""
+"""Which rule should the agents of a network use? Asked of pilots, and of a study of others."""
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,27 +9,20 @@ from bezoar._errors import BezoarError
 from bezoar._options import choose
 from bezoar.advice._candidates import candidates, named
 from bezoar.advice._pilot_results import PilotResults, RankedRule
-from bezoar.advice._pilots import LONGEST, SHORTEST, TIMES, pilot_data, train_pilots
+from bezoar.advice._pilots import pilot_data
 from bezoar.advice._reasons import reasons, reasons_of_theory
-from bezoar.advice._scenarios import ATTACKS, PARTITIONS, Scenario, rounds
+from bezoar.advice._rounds import Effort, Progress, Question, within_effort, within_time
+from bezoar.advice._scenarios import ATTACKS, PARTITIONS
+from bezoar.advice._study import Study, shipped_study
 from bezoar.data import Dataset
-from bezoar.experiments import Choice, RunSpec, dataset_of, network_of
+from bezoar.experiments import Choice, RunSpec, dataset_of, network_of, partition_of
 from bezoar.networks import Network
 
 #: Seconds.
 BUDGET = 300.0
 
-#: Iterations that are timed to choose the length of pilots. The last one is measured, too.
-TIMED = 5
-
-#: Rounds of scenarios at the most; more would say the same again.
-MOST_ROUNDS = 8
-
 #: The shares of poisoned agents that are tried where their number is not known.
 UNKNOWN = (0.1, 0.2)
-
-#: Called with the seconds used, the seconds there are, and what is going on.
-Progress = Callable[[float, float, str], Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +70,8 @@ def advise(
     threat: str = "labels",
     rules: Iterable[str] = (),
     budget: float = BUDGET,
+    effort: tuple[int, int] | None = None,
+    study: Study | None = None,
     seed: int = 0,
     workers: int | None = None,
     progress: Progress | None = None,
@@ -84,8 +79,9 @@ def advise(
     """Recommend a rule for the agents of a network.
 
     Every rule is tried in short trainings on the network, with little data, in many scenarios:
-    places of the poisoned agents, attacks, and partitions if none is given. The rule is
-    recommended whose largest loss against the best rule of a scenario is least.
+    places of the poisoned agents, attacks, and partitions if none is given. What each rule lost
+    against the best rule of a scenario, and what it lost on other networks with a partition of
+    that kind, is combined to a root mean square; the rule with the least is recommended.
 
     Args:
         network: a :class:`Network`, or what a spec's ``network`` may be. Who is poisoned in it
@@ -97,6 +93,10 @@ def advise(
         threat: ``"labels"``, or ``"messages"``.
         rules: names of rules, perhaps with options; by default all there are.
         budget: seconds it may take; 0 asks the theory alone.
+        effort: in place of a budget, how many scenarios to try, and for how many iterations each.
+            The answer to the same question is then always the same, however busy the machine is.
+        study: what rules lost on other networks; by default, if labels are poisoned, what they
+            lost in the study that comes with the package (docs/results/advisor.md).
         seed: every random choice follows from it.
         workers: how many threads.
         progress: is told how far it is.
@@ -104,43 +104,61 @@ def advise(
     Raises:
         BezoarError: with the argument, what was found and what is allowed.
     """
+    began = time.monotonic()
     fields = {"network": network, "poisoned": (), "dataset": dataset, "seed": seed}
     asked = RunSpec.read(fields if partition is None else {**fields, "partition": partition})
     nobody = network_of(asked)
     numbers = _numbers(poisoned, nobody)
     attacks = choose("threat", threat, ATTACKS)
-    if budget < 0:
-        raise BezoarError(f"budget: expected seconds from 0, found {budget:g}")
+    _check(budget, effort)
     possible, impossible = candidates(nobody, numbers, rules)
     if not possible:
         raise BezoarError(f"rules: none is possible here; {next(iter(impossible.values()))}")
-    if budget == 0:
+    if budget == 0 and effort is None:
         best, told = reasons_of_theory(nobody, numbers, possible)
         return Advice(nobody, numbers, best, (), told, impossible, None)
-    partitions = PARTITIONS if partition is None else (partition,)
-    clock = _Clock(budget, progress)
     data = pilot_data(dataset_of(asked), nobody.agents, seed)
-    found = PilotResults.none_yet(possible)
-    tried = rounds(nobody, numbers, partitions, attacks, seed)
-    iterations, few = _length(next(tried), possible, data, clock, workers)
-    tried = rounds(nobody, numbers, partitions, attacks, seed, few)
-    for number, groups in zip(range(MOST_ROUNDS), tried, strict=False):
-        kept, began = found.hopeful(), time.monotonic()
-        for group in groups:
-            text = f"round {number + 1}: {len(kept)} rules, {group[0].partition}"
-            accuracy, measured = train_pilots(
-                kept, group, data, iterations, clock.end, workers, clock.tick(text)
-            )
-            # A pilot that was cut short counts only where there is nothing better.
-            if measured == iterations or (measured and not found.scenarios):
-                found = found.and_these(kept, group, accuracy, measured)
-        if clock.left < time.monotonic() - began:
-            break
-    if not found.scenarios:
-        raise BezoarError(f"budget: {budget:g} seconds are too short for one pilot; give more")
-    ranking = found.ranking()
-    told = reasons(nobody, numbers, found, ranking)
+    partitions, left_out = _partitions(partition, data, nobody.agents, seed)
+    if study is None:
+        study = shipped_study() if threat == "labels" else Study({})
+    known = study.known([study.kind(one, data, nobody.agents, seed) for one in partitions])
+    question = Question(nobody, numbers, partitions, attacks, possible, known, data, seed)
+    if effort is None:
+        found = within_time(question, began, budget, workers, progress)
+    else:
+        found = within_effort(question, Effort(*effort), workers, progress)
+    ranking = found.ranking(known)
+    told = [*reasons(nobody, numbers, found, ranking, known), *left_out]
+    if len(found.rules) < len(possible):
+        told.append(
+            f"There was time only for the {len(found.rules)} rules that did best in the study. A "
+            "larger budget tries all."
+        )
     return Advice(nobody, numbers, ranking[0].aggregator, ranking, told, impossible, found)
+
+
+def _partitions(
+    given: str | None, dataset: Dataset, agents: int, seed: int
+) -> tuple[list[str], list[str]]:
+    """The partitions to try, and why others are left out; one that was given must be possible."""
+    possible, left_out = [], []
+    for text in PARTITIONS if given is None else (given,):
+        try:
+            partition_of(RunSpec.read({"partition": text, "seed": seed}), agents, dataset)
+            possible.append(text)
+        except BezoarError as error:
+            if given is not None:
+                raise
+            left_out.append(f"Not tried: {error}.")
+    return possible, left_out
+
+
+def _check(budget: float, effort: tuple[int, int] | None) -> None:
+    if budget < 0:
+        raise BezoarError(f"budget: expected seconds from 0, found {budget:g}")
+    if effort is not None and min(effort) < 1:
+        found = "x".join(map(str, effort))
+        raise BezoarError(f"effort: expected scenarios and iterations, from 1x1; found {found}")
 
 
 def _numbers(poisoned: int | tuple[int, int] | None, network: Network) -> tuple[int, ...]:
@@ -159,51 +177,3 @@ def _numbers(poisoned: int | tuple[int, int] | None, network: Network) -> tuple[
             f"poisoned: expected a number from 1 to {most}, or a range of them; found {told}"
         )
     return tuple(sorted(set(found)))
-
-
-class _Clock:
-    """How much of the time is used."""
-
-    def __init__(self, budget: float, progress: Progress | None) -> None:
-        self._began, self._budget, self._progress = time.monotonic(), budget, progress
-        self.end = self._began + budget
-
-    @property
-    def left(self) -> float:
-        return self.end - time.monotonic()
-
-    def tick(self, text: str) -> Callable[[int], None]:
-        """What tells of progress in a piece of work."""
-
-        def tell(_: int) -> None:
-            if self._progress is not None:
-                self._progress(time.monotonic() - self._began, self._budget, text)
-
-        return tell
-
-
-def _length(
-    groups: Sequence[Sequence[Scenario]],
-    rules: Mapping[str, Choice],
-    dataset: Dataset,
-    clock: _Clock,
-    workers: int | None,
-) -> tuple[int, bool]:
-    """How long pilots can be in two rounds, and whether scenarios must be few; found by timing."""
-    tell, ticks = clock.tick("timing"), []
-
-    def tick(iteration: int) -> None:
-        tell(iteration)
-        ticks.append(time.monotonic())
-
-    train_pilots(rules, groups[0], dataset, TIMED, clock.end, workers, tick, times=1)
-    if len(ticks) < TIMED:
-        return SHORTEST, True
-    iteration = (ticks[-2] - ticks[0]) / (TIMED - 2)
-    measuring = max(0.0, ticks[-1] - ticks[-2] - iteration)
-    for few, share in ((False, 1.0), (True, 1 / len(groups[0]))):
-        pilot = clock.left / (2 * len(groups) * share)
-        length = int((pilot - (TIMES + 1) * measuring) / iteration)
-        if length >= SHORTEST:
-            return min(length, LONGEST), few
-    return SHORTEST, True

@@ -21,16 +21,17 @@ def candidates(
     """The rules that can be applied at every agent, with options that an agent could choose.
 
     No agent knows which of its inputs are poisoned, nor how many. So a rule that needs an estimate
-    is tried with numbers that agents may assume: one; what an agent has on average, rounded up; and
-    all agents that may be ``poisoned``, at the most. Each agent assumes less where its rule cannot
-    bear so many. By default every rule that has a name is a candidate.
+    is tried with numbers that agents may assume: one; and what an agent has on average, rounded up,
+    if as many agents as possible are ``poisoned``. Larger numbers lose more than they save
+    (docs/results/advisor.md). Each agent assumes less where its rule cannot bear so many. By
+    default every rule that has a name is a candidate.
 
     Returns:
         The candidates by how they are typed, and for each impossible rule the reason.
     """
     most = max(poisoned)
     expected = -(-most * int(network.degrees.sum()) // (network.agents * (network.agents - 1)))
-    assumed = sorted({1, expected, most}) if most else [0]
+    assumed = sorted({1, expected}) if most else [0]
     found: dict[object, Choice] = {}
     impossible: dict[str, str] = {}
     for text in rules or parts_of("aggregator"):

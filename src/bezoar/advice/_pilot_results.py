@@ -11,15 +11,8 @@ from bezoar.advice._candidates import named
 from bezoar.advice._scenarios import Scenario
 from bezoar.experiments import Choice
 
-#: Worst regrets this close to the least are ties, and the mean regret decides: pilots of other
-#: seeds differ by about as much.
-TIE = 0.02
-
-#: A rule whose worst regret exceeds the least by more than this is not tried any further.
-HOPELESS = 0.15
-
-#: So many rules are always tried further.
-LEAST_RULES = 4
+#: What a rule lost in the study counts as much as so many scenarios.
+STUDY_COUNTS = 6
 
 
 @dataclass(frozen=True)
@@ -31,6 +24,7 @@ class RankedRule:
         regret_mean: how much mean agent accuracy it lost against the best rule of a scenario, on
             average.
         regret_worst: the same in the scenario where it lost most.
+        risk: the root mean square of what it lost, in the scenarios and in the study.
         accuracy_mean: the regular agents' mean accuracy, on average.
         accuracy_worst: the same in the scenario where it was lowest.
         scenarios: how many scenarios there were. A rule that falls far behind is dropped.
@@ -39,6 +33,7 @@ class RankedRule:
     aggregator: Choice
     regret_mean: float
     regret_worst: float
+    risk: float
     accuracy_mean: float
     accuracy_worst: float
     scenarios: int
@@ -98,39 +93,42 @@ class PilotResults:
         best: Floats = np.nanmax(self.accuracy, axis=0)
         return best - self.accuracy
 
-    def ranking(self) -> list[RankedRule]:
-        """All rules, the best first: by worst regret; ties are broken by mean regret.
+    def ranking(
+        self, known: Mapping[str, float] | None = None, counts: int = STUDY_COUNTS
+    ) -> list[RankedRule]:
+        """All rules, the least risk first; rules that were dropped come after those that were not.
 
-        Rules that were dropped come after those that were not.
+        Large losses weigh more than small ones in a root mean square, and no single pilot decides.
+
+        Args:
+            known: of rules that a study knows, the root mean square of what they lost there.
+            counts: the study counts as much as so many scenarios.
         """
-        left = [
-            RankedRule(
-                aggregator=choice,
-                regret_mean=float(np.nanmean(regret)),
-                regret_worst=float(np.nanmax(regret)),
+        known = known or {}
+        found = []
+        for text, regret, accuracy in zip(self.rules, self.regret, self.accuracy, strict=True):
+            lost = regret[np.isfinite(regret)]
+            squares = [
+                *np.square(lost),
+                *[known[text] ** 2 for _ in range(counts) if text in known],
+            ]
+            ranked = RankedRule(
+                aggregator=self.rules[text],
+                regret_mean=float(lost.mean()),
+                regret_worst=float(lost.max()),
+                risk=float(np.sqrt(np.mean(squares))),
                 accuracy_mean=float(np.nanmean(accuracy)),
                 accuracy_worst=float(np.nanmin(accuracy)),
-                scenarios=int(np.isfinite(accuracy).sum()),
+                scenarios=len(lost),
             )
-            for choice, regret, accuracy in zip(
-                self.rules.values(), self.regret, self.accuracy, strict=True
-            )
-        ]
-        ranked = []
-        while left:
-            most = max(rule.scenarios for rule in left)
-            kept = [rule for rule in left if rule.scenarios == most]
-            least = min(rule.regret_worst for rule in kept)
-            tied = [rule for rule in kept if rule.regret_worst <= least + TIE]
-            ranked.append(min(tied, key=lambda rule: (rule.regret_mean, rule.regret_worst)))
-            left.remove(ranked[-1])
-        return ranked
+            found.append(ranked)
+        return sorted(found, key=lambda rule: (-rule.scenarios, rule.risk))
 
-    def hopeful(self) -> dict[str, Choice]:
-        """The rules that may still turn out to be the best."""
+    def hopeful(self, most: int, known: Mapping[str, float] | None = None) -> dict[str, Choice]:
+        """The rules to try further: at ``most`` so many of those that were not dropped yet."""
         if not self.scenarios:
             return dict(self.rules)
-        worst = np.nanmax(self.regret, axis=1)
-        limit = max(worst.min() + HOPELESS, np.sort(worst)[:LEAST_RULES][-1])
-        kept = zip(self.rules.items(), worst <= limit, strict=True)
-        return {text: choice for (text, choice), is_kept in kept if is_kept}
+        first = self.ranking(known)
+        left = [rule for rule in first if rule.scenarios == len(self.scenarios)][:most]
+        kept = {str(rule.aggregator) for rule in left}
+        return {text: choice for text, choice in self.rules.items() if text in kept}

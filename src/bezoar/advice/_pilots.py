@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 #: Training samples: so many an agent, within limits. Few are enough to tell rules apart.
-SAMPLES_AN_AGENT, LEAST_SAMPLES, MOST_SAMPLES = 40, 2_000, 60_000
+SAMPLES_AN_AGENT, LEAST_SAMPLES, MOST_SAMPLES = 100, 2_000, 60_000
 
 #: Test samples.
 TEST_SAMPLES = 1_000

@@ -19,11 +19,16 @@ SMALL = 0.02
 
 
 def reasons(
-    network: Network, poisoned: Sequence[int], found: PilotResults, ranking: Sequence[RankedRule]
+    network: Network,
+    poisoned: Sequence[int],
+    found: PilotResults,
+    ranking: Sequence[RankedRule],
+    known: Mapping[str, float],
 ) -> list[str]:
-    """What the pilots and the theory say for the first rule of a ranking."""
+    """What the pilots, the study and the theory say for the first rule of a ranking."""
     return [
         _loss(found, ranking[0]),
+        *_study(ranking, known),
         *_pieces(network, poisoned, found, ranking),
         *_contamination(network, poisoned),
         *_by(found, ranking, "partition"),
@@ -70,6 +75,26 @@ def _loss(found: PilotResults, best: RankedRule) -> str:
         return f"{told}."
     worst = int(np.nanargmax(found.of(found.regret, best.aggregator)))
     return f"{told}: with {found.scenarios[worst]}."
+
+
+def _study(ranking: Sequence[RankedRule], known: Mapping[str, float]) -> list[str]:
+    """What is known from other networks, and whether the pilots say the same."""
+    tried = {str(rule.aggregator): rule for rule in ranking}
+    best = min((text for text in known if text in tried), key=lambda text: known[text], default="")
+    if not best:
+        return []
+    told = (
+        f"On the networks of the study (docs/results/advisor.md), with data that differ about as "
+        f"much, {best} had the least losses: {known[best]:.3f} (root mean square)"
+    )
+    first = str(ranking[0].aggregator)
+    if first == best:
+        return [f"{told}. The pilots found nothing clearly better here."]
+    there = f"; {first} had {known[first]:.3f}" if first in known else ""
+    return [
+        f"{told}{there}. Here it lost {tried[best].regret_mean:.3f} on average and up to "
+        f"{tried[best].regret_worst:.3f}, more than {first}."
+    ]
 
 
 def _pieces(

@@ -59,23 +59,22 @@ def rounds(
     partitions: Sequence[str],
     attacks: Sequence[str],
     seed: int,
-    few_at_first: bool = False,
 ) -> Iterator[list[list[Scenario]]]:
     """Scenarios to try one round after the other, for as long as there is time.
 
-    Every round has all partitions, two placements and all attacks. If there are to be
-    ``few_at_first``, the first round, in which all rules are tried, has one placement and one
-    attack. Numbers and places of poisoned agents change from round to round; who is poisoned in the
-    network plays no part. Every random choice follows from the seed.
+    Every round has all partitions. The first, in which all rules are tried, has one placement and
+    one attack; the others have two placements and all attacks. Numbers and places of poisoned
+    agents change from round to round; who is poisoned in the network plays no part. Every random
+    choice follows from the seed.
 
     Yields:
         For each partition, the scenarios that share their data and can be trained together.
     """
     turns = count()
     for number in count():
-        few = few_at_first and number == 0
+        is_first = number == 0
         places = []
-        for turn in islice(turns, 1 if few else 2):
+        for turn in islice(turns, 1 if is_first else 2):
             # The placements in turn, with the numbers in turn, the largest first.
             placement = PLACEMENTS[turn % len(PLACEMENTS)]
             many = poisoned[-1 - turn % len(poisoned)]
@@ -84,7 +83,7 @@ def rounds(
             [
                 Scenario(placed, placement, partition, attack, seed + number)
                 for placement, placed in places
-                for attack in (attacks[:1] if few else attacks)
+                for attack in (attacks[:1] if is_first else attacks)
             ]
             for partition in partitions
         ]

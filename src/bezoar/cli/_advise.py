@@ -20,8 +20,9 @@ def show_advice(given: Mapping[str, Any]) -> None:
     """Recommend a rule for a network, with reasons; ``given`` is what was typed."""
     plot: Path | None = given["plot"]
     poisoned, budget = read_number(given["poisoned"]), read_budget(given["budget"])
+    effort = read_effort(given["effort"])
     check_picture(plot)
-    if plot and budget == 0:
+    if plot and budget == 0 and effort is None:
         raise BezoarError("plot: pilots are drawn, and a budget of 0 has none")
     with time_bar("advising") as progress:
         advice = advise(
@@ -32,6 +33,7 @@ def show_advice(given: Mapping[str, Any]) -> None:
             threat=given["threat"],
             rules=given["aggregator"] or (),
             budget=budget,
+            effort=effort,
             seed=given["seed"],
             workers=given["workers"],
             progress=progress,
@@ -69,3 +71,13 @@ def read_budget(text: str) -> float:
         number, unit = found.groups()
         return float(number) * UNITS[unit]
     raise BezoarError(f"budget: expected a time such as 90s, 5m or 1h, found {text!r}")
+
+
+def read_effort(text: str | None) -> tuple[int, int] | None:
+    """Scenarios and iterations from ``"24x200"``."""
+    if text is None:
+        return None
+    if found := re.fullmatch(r"(\d+)x(\d+)", text.strip()):
+        scenarios, iterations = found.groups()
+        return int(scenarios), int(iterations)
+    raise BezoarError(f"effort: expected scenarios and iterations such as 24x200, found {text!r}")

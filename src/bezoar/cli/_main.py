@@ -285,6 +285,10 @@ def advise(
     budget: Annotated[
         str, typer.Option(help="The time it may take, such as 90s or 1h; 0 asks the theory alone.")
     ] = "5m",
+    effort: Annotated[
+        str | None,
+        typer.Option(help="In place of a budget: scenarios and their iterations, such as 24x200."),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Every random choice follows from it.")] = 0,
     workers: Workers = None,
     plot: Plot = None,

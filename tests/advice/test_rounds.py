@@ -1,0 +1,37 @@
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bezoar import data, networks
+from bezoar.advice import candidates
+from bezoar.advice._pilots import pilot_data
+from bezoar.advice._rounds import GO_ON, Effort, Question, within_effort
+
+RULES, _ = candidates(networks.ring(agents=6), [1])
+
+
+@pytest.fixture(scope="module")
+def question():
+    network, small = networks.ring(agents=6), pilot_data(data.mnist(), agents=6, seed=0)
+    return Question(network, (1,), ("iid",), ("label_flip",), RULES, {}, small, 0)
+
+
+@given(st.dictionaries(st.sampled_from([*RULES, "unheard_of"]), st.floats(0, 1)))
+def test_the_best_known_rules_are_candidates_with_the_least_losses(question, known):
+    found = replace(question, known=known).best_known()
+    assert len(found) == min(GO_ON, len(RULES.keys() & known.keys()))
+    others = [known[text] for text in RULES if text in known and text not in found]
+    assert all(known[text] <= loss for text in found for loss in others)
+
+
+def test_a_round_that_was_begun_is_finished_and_few_rules_go_on(question):
+    told = []
+    asked = replace(question, known={"krum:estimate=up_to_1": 0.0})
+    found = within_effort(asked, Effort(2, 1), 1, lambda *some: told.append(some))
+    assert len(found.scenarios) == 3  # one in the first round, two placements in the second
+    tried = [text for text, last in zip(RULES, found.accuracy[:, -1], strict=True) if last >= 0]
+    assert len(tried) == GO_ON
+    assert "krum:estimate=up_to_1" in tried
+    assert told[-1][:2] == (2, 2)
