@@ -7,7 +7,7 @@ simpler ways to choose would have lost. Whatever learns from other networks, the
 sees the family that it is tried on.
 
 What is in the files of results already is not computed again. ``--processes 2`` computes two cases
-at a time; ``--only-write`` computes none.
+at a time; ``--only-ask`` trains nothing in full; ``--only-write`` computes nothing.
 """
 
 import argparse
@@ -119,11 +119,13 @@ def main() -> None:
     """Compute what is missing, and write the page."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.advisor")
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--only-ask", action="store_true")
     parser.add_argument("--only-write", action="store_true")
     given = parser.parse_args()
-    if not given.only_write:
+    if not given.only_ask and not given.only_write:
         for rows in done(missing()[0], given.processes):
             add_rows(RESULTS, [*Key._fields, "rule", "accuracy"], rows)
+    if not given.only_write:
         for rows in done(missing()[1], given.processes):  # the advisor knows what was trained
             add_rows(PILOTS, ["network", "partition", "rule", "accuracies"], rows)
     print(advisor_page.write())
