@@ -102,8 +102,8 @@ def train_stored(folder, dies_at=None):
         Ranks.fill_halo = dying
     if os.environ["RANK"] != "0":
         return follow(1, store, checkpoint_seconds=0)
-    with leading(1, store, checkpoint_seconds=0) as executor:
-        sweep([stored(folder)], store, executor)
+    with leading(1, store, checkpoint_seconds=0) as trainer:
+        sweep([stored(folder)], store, trainer=trainer)
 
 
 if __name__ == "__main__":

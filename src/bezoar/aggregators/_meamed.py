@@ -9,8 +9,9 @@ from torch import Tensor
 
 from bezoar.aggregators._rule import THREATS, CoordinateAggregator, Estimate
 
-#: Distances to the median are equal if they differ by no more roundings of the largest value.
-ROUNDING = 64
+#: Distances to the median are equal if they differ by no more than this share of the largest value,
+#: some roundings of float64.
+ROUNDING = 2**-46
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ def mean_around_median(ordered: Sequence[Tensor], kept: int, dtype: torch.dtype)
     """
     wide = [value.to(dtype) for value in ordered]
     lower = higher = _sum(wide[:kept])
-    for start, (farther, as_far) in enumerate(_exchanges(ordered, kept)):
+    for start, (farther, as_far) in enumerate(_exchanges(wide, kept)):
         total = _sum(wide[start + 1 : start + 1 + kept])
         lower = torch.where(farther, total, lower)
         higher = torch.where(as_far, total, higher)
@@ -84,7 +85,7 @@ def _exchanges(ordered: Sequence[Tensor], kept: int) -> Sequence[tuple[Tensor, T
     """
     below, above = ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2]
     size = torch.maximum(ordered[0].abs(), ordered[-1].abs()).nan_to_num_(0, 0, 0)
-    slack = size.mul_(ROUNDING * torch.finfo(size.dtype).eps)
+    slack = size.mul_(ROUNDING)
     found = []
     for low, high in zip(ordered, ordered[kept:], strict=False):
         down, up = (

@@ -12,6 +12,7 @@ from bezoar._options import Positive
 from bezoar.aggregators._rule import THREATS, CoordinateAggregator
 
 #: Values that differ by so many roundings are equal: the sign of their difference means nothing.
+#: In half precision everything is rounded so much that differences do mean something.
 ROUNDING = 64
 
 
@@ -45,7 +46,7 @@ class TotalVariation(CoordinateAggregator):
         self, values: Sequence[Tensor], estimate: int, dtype: torch.dtype, iteration: int
     ) -> Tensor:
         own, *others = values
-        rounding = ROUNDING * torch.finfo(own.dtype).eps
+        rounding = ROUNDING * min(torch.finfo(each).eps for each in (own.dtype, torch.float32))
         pulls, size = torch.zeros_like(own, dtype=dtype), own.abs()
         for value in others:
             away = value - own

@@ -59,8 +59,8 @@ def _by_metis(network: Network, shards: int) -> Ints | None:
         import pymetis
     except ImportError:
         return None
-    links = network.adjacency
-    _, owner = pymetis.part_graph(shards, xadj=links.indptr, adjncy=links.indices)
+    links = pymetis.CSRAdjacency(network.adjacency.indptr, network.adjacency.indices)
+    _, owner = pymetis.part_graph(shards, links)
     return np.asarray(owner, dtype=np.int64)
 
 
