@@ -237,7 +237,7 @@ def _around_median(inputs, kept):
         away = np.maximum(np.maximum(low - values, values - high), 0)
     away[np.isinf(values)] = np.inf
     size = np.abs(values).max(axis=0)
-    slack = 64 * np.finfo(float).eps * np.where(np.isfinite(size), size, 0)
+    slack = 4 * np.finfo(float).eps * np.where(np.isfinite(size), size, 0)
     means = []
     # Which of values that are equally close, but for rounding, go first: those below, or above.
     for side, beyond in ((1, values > low), (-1, values < high)):

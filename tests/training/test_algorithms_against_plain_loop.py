@@ -163,7 +163,9 @@ def test_who_cannot_be_heard_goes_on_alone(problem, workers):
     for attack in (attacks.LabelFlip(), A_LIE_TO_EACH):
         run = Run(TWO_CASTLE, aggregators.Local(), attack)
         [alone] = final_models(setting, workers, run)
-        for rule in aggregators.AGGREGATORS.values():
+        for name, rule in aggregators.AGGREGATORS.items():
+            if name == "foolsgold":  # which needs the same neighbours throughout
+                continue
             [found] = final_models(setting, workers, Run(silent, rule(), attack))
             np.testing.assert_allclose(found, alone, 1e-9, 1e-12)
 

@@ -11,7 +11,7 @@ from bezoar.aggregators._rule import THREATS, CoordinateAggregator, Estimate
 
 #: Distances to the median are equal if they differ by no more than this share of the largest value,
 #: some roundings of float64.
-ROUNDING = 2**-46
+ROUNDING = 2**-50
 
 
 @dataclass(frozen=True)
