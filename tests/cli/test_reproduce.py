@@ -137,13 +137,6 @@ def test_a_second_time_nothing_is_trained_and_nothing_changes(results, monkeypat
     assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
 
 
-def test_another_figure_adds_what_is_missing(tmp_path):
-    first = succeeded("fig4-mnist", "--iterations", 1, "--out", tmp_path)
-    assert "27 runs: 0 already there, 27 new in 3 groups" in words(first.stderr)
-    more = succeeded("fig4-mnist", "fig7", "--iterations", 1, "--out", tmp_path)
-    assert "54 runs: 27 already there, 27 new in 3 groups" in words(more.stderr)
-
-
 def test_quick_is_short_and_says_so(tmp_path):
     result = succeeded("fig1", "--quick", "--out", tmp_path)
     summary = Page.load(tmp_path / "fig1-quick")

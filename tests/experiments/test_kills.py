@@ -270,7 +270,7 @@ NETWORKS = {
 
 
 #: How often networks are killed; ``make kills`` does it more often.
-KILLS = int(os.environ.get("BEZOAR_KILLS", "6"))
+KILLS = int(os.environ.get("BEZOAR_KILLS", "3"))
 
 
 def test_networks_killed_at_random_moments_end_in_the_same_bytes(server, tmp_path):

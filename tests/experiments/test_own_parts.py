@@ -128,7 +128,7 @@ def measured(store):
 
 
 def test_used_together_killed_and_resumed(tmp_path):
-    document = write_parts(tmp_path / "here", iterations=1000)
+    document = write_parts(tmp_path / "here", iterations=600)
     command = [BEZOAR, "sweep", document.name, "--store", tmp_path / "killed"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, cwd=document.parent)
     groups = tmp_path / "killed" / "work" / "groups"

@@ -24,7 +24,7 @@ from bezoar.models import SoftmaxRegression
 #: How many roundings a step may be off. Where this was measured none was off by more than 10.
 ROUNDINGS = 64
 
-ITERATIONS = 3
+ITERATIONS = 2
 
 ROUNDING = {"float32": 2.0**-24, "float64": 2.0**-53}
 
