@@ -50,7 +50,7 @@ def advisor(asked: Asked, counts: int) -> list[str]:
     assert asked.pilots is not None
     rules = {text: read_choice("aggregator", text) for text in asked.pilots}
     accuracy = np.array(list(asked.pilots.values()))
-    found = PilotResults(rules, range(accuracy.shape[1]), accuracy, 0)
+    found = PilotResults(rules, (), accuracy, 0)  # a ranking goes by accuracies alone
     return [str(rule.aggregator) for rule in found.ranking(_known(asked), counts)]
 
 
