@@ -175,10 +175,8 @@ def test_agents_start_where_pretraining_ended():
 
 
 def test_a_new_output_layer_is_drawn_by_the_seed_of_the_run():
-    starts = {}
-    for seed in (0, 1):
-        [history] = run_all([spec(start=PRETRAINED, iterations=0, seed=seed)])
-        starts[seed] = state_dict(history)
+    histories = run_all([spec(start=PRETRAINED, iterations=0, seed=seed) for seed in (0, 1)])
+    starts = [state_dict(history) for history in histories]
     differ = {name for name in starts[0] if not torch.equal(starts[0][name], starts[1][name])}
     assert differ == {"output.weight", "output.bias"}
 
