@@ -19,7 +19,7 @@ demo: setup
 	$(BIN)/bezoar reproduce fig1
 
 test: lint
-	$(BIN)/pytest --numprocesses 2 --dist loadgroup
+	$(BIN)/pytest --numprocesses 2 --dist worksteal
 
 # Networks are killed at more random moments than there is time for in the tests.
 kills: setup

@@ -14,9 +14,6 @@ from bezoar.advice._scenarios import Scenario
 from bezoar.cli._main import app
 from bezoar.experiments import RunSpec, read_choice, run
 
-#: What the tests share takes long to make, so one process has them all.
-pytestmark = pytest.mark.xdist_group("advise")
-
 RULES = ("mean", "median", "local")
 
 

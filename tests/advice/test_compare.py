@@ -17,9 +17,6 @@ from bezoar.experiments import RunSpec, Store, network_of
 from bezoar.report import Curve
 from bezoar.training import METRICS, History
 
-#: What the tests share takes long to make, so one process has them all.
-pytestmark = pytest.mark.xdist_group("compare")
-
 FIELDS = {"samples": 400, "iterations": 4, "partition": "by_class"}
 
 

@@ -15,11 +15,7 @@ from bezoar.experiments import Store, _prepare, spec_of
 from bezoar.paper import CLAIMS, FIGURES, MNIST_FIGURES
 from bezoar.report import Page
 
-#: What the tests share takes long to make, so one process has them all.
-pytestmark = [
-    pytest.mark.usefixtures("tiny_mnist_throughout"),
-    pytest.mark.xdist_group("reproduce"),
-]
+pytestmark = pytest.mark.usefixtures("tiny_mnist_throughout")
 
 #: The figures of MNIST that runs are trained for.
 TRAINED = [name for name in MNIST_FIGURES if name in FIGURES]

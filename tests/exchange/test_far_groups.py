@@ -102,7 +102,7 @@ def test_two_groups_of_numbers_in_the_output_layer(spread):
     agree([aggregators.LFighter(head=(2, 1))], cliques(2), messages)
 
 
-@pytest.mark.parametrize(("spread", "estimate"), zip(ENDS, ["exact", "max"], strict=True))
+@pytest.mark.parametrize(("spread", "estimate"), [(ENDS[0], "exact"), (ENDS[-1], "max")])
 def test_two_groups_in_fifty_dimensions(spread, estimate):
     rng = np.random.default_rng(1)
     messages = groups(unit_steps(2, 50, rng), spread, rng)

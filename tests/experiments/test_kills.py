@@ -11,9 +11,6 @@ from sweep_server import CALLS, MOVES, TORN, Server
 
 from bezoar.experiments import Store
 
-#: What the tests share takes long to make, so one process has them all.
-pytestmark = pytest.mark.xdist_group("kills")
-
 KILLS = 50
 
 #: Three groups on real digits: few agents with many samples, and many agents with few.

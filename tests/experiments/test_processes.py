@@ -20,9 +20,6 @@ from sweep_server import some_digits
 from bezoar import BezoarError, experiments
 from bezoar.experiments import Processes, Store, _elsewhere, executor_on, expand
 
-#: What the tests share takes long to make, so one process has them all.
-pytestmark = pytest.mark.xdist_group("processes")
-
 #: Seconds of training in a slice; a group takes several.
 SLICE = 0.15
 

@@ -10,9 +10,6 @@ from bezoar.experiments._prepare import _task
 from bezoar.experiments._ranks import _ShardTrainer
 from bezoar.training import Engine, Workers
 
-#: What the tests share takes long to make, so one process has them all.
-pytestmark = pytest.mark.xdist_group("ranks")
-
 #: Metrics of the average model: ranks add it up in another order.
 AVERAGED = ("accuracy", "accuracy_all", "test_loss", "training_loss", "consensus_error")
 AVERAGED += ("variance_norm", "gradient_norm", "heterogeneity", "disturbance")

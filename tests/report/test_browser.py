@@ -15,9 +15,6 @@ from report_results import HOSTILE, hostile_results
 from bezoar.experiments import Store, expand, run_key
 from bezoar.report import write_report
 
-#: What the tests share takes long to make, so one process has them all.
-pytestmark = pytest.mark.xdist_group("browser")
-
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
 
 #: It may run as root, and must not look for updates.

@@ -21,9 +21,6 @@ from bezoar import training
 from bezoar.exchange import Tuning
 from bezoar.models import SoftmaxRegression
 
-#: What the tests share takes long to make, so one process has them all.
-pytestmark = pytest.mark.xdist_group("every_way")
-
 #: How many roundings a step may be off. Where this was measured none was off by more than 10.
 ROUNDINGS = 64
 

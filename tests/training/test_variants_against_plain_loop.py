@@ -13,9 +13,6 @@ from bezoar import aggregators, attacks, networks, training
 from bezoar.exchange import Tuning
 from bezoar.training import Checkpoint, Run, Workers
 
-#: What the tests share takes long to make, so one process has them all.
-pytestmark = pytest.mark.xdist_group("variants")
-
 ITERATIONS = 5
 
 #: Not more than ``2/L`` on these samples, so that steps do not multiply roundings.
