@@ -85,7 +85,7 @@ class CoordinateExchange(GatheredExchange):
             if self._first or not alike or self._agents > NETWORK_INPUTS:
                 return None
             return selected_sums(sets, self._agents, middle)
-        if not dropped or self._agents > MOST_AGENTS or part.slots - self._first <= 2 * dropped:
+        if self._agents > MOST_AGENTS or part.slots - self._first <= max(1, 2 * dropped):
             return None
         return trimmed_sums(sets, self._agents, dropped)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 
 import numpy as np
 import torch
@@ -22,7 +23,7 @@ from bezoar.exchange._links import Tell
 from bezoar.exchange._neighbourhoods import Neighbourhoods, padded
 from bezoar.exchange._output_layers import layer_of, read_layers
 from bezoar.exchange._sent import Sent
-from bezoar.exchange._tuning import Map, Tuning
+from bezoar.exchange._tuning import Map, Tuning, side_by_side
 from bezoar.networks import Network
 
 #: Matrices as large as the Gram matrix that a rule makes of a neighbourhood.
@@ -60,8 +61,8 @@ class DenseExchange:
         self._parts = everyone.some(max(1, most))
         self._constant: _Weights | None = None
 
-    def __call__(self, sent: Sent, models: Tensor, tell: Tell | None, map: Map) -> None:
-        """Write the next models ``[runs, W, D]`` and tell the weights, if somebody asks."""
+    def weigh(self, sent: Sent, tell: Tell | None, map: Map) -> "Weighted":
+        """What everyone gives to the rows of its run; tell it, if somebody asks."""
         table = _Table(sent, self._runs, self._rule.remembers())
         if self._rule.reads != "nothing" or sent.false is not None:
             found = self._weigh(table, map)
@@ -70,7 +71,7 @@ class DenseExchange:
         if tell is not None:
             for here, weights in found.given:
                 tell(self._runs, here, weights)
-        self._combine(found, table, models, map)
+        return Weighted(self._runs, found.matrices, table.all, table.where)
 
     def _weigh(self, table: "_Table", map: Map) -> "_Weights":
         """What each rule gives to the rows of the table, some agents at a time."""
@@ -78,7 +79,7 @@ class DenseExchange:
         rows = [table.rows(place) for place in range(len(self._runs))]
         finite = layers = None
         if reads == "gram":
-            products = network_products(rows, map, tuning)
+            products = network_products(table.all, table.where, map, tuning)
             finite = torch.isfinite(products.diagonal(dim1=-2, dim2=-1))
             dtype = product_type(rows[0], tuning)
             # Products in a wider type than the messages' are as exact as the messages are.
@@ -104,7 +105,7 @@ class DenseExchange:
             part.scatter_add_(-1, slots.expand_as(weights), weights.to(part.dtype))
             matrices.append(part)
             given.append((here, weights))
-        return _Weights(torch.cat(matrices, dim=1), given, finite)
+        return _Weights(torch.cat(matrices, dim=1), given)
 
     def _weights(self, neighbourhood: Neighbourhood) -> Tensor:
         """``[runs, agents, m]`` what each rule makes of its runs."""
@@ -125,34 +126,6 @@ class DenseExchange:
         most = max(1, self._tuning.piece_bytes // (inputs.rows.shape[-1] * inputs.row_bytes))
         return torch.cat(list(map(recompute, inputs.rows.split(most))))
 
-    def _combine(self, found: "_Weights", table: "_Table", models: Tensor, map: Map) -> None:
-        """Write the models: the weights times the rows of the table."""
-        matrices, finite = found.matrices, found.finite
-
-        def multiply(piece: tuple[range, slice]) -> list[Tensor]:
-            places, span = piece
-            outs = [models[self._runs[place]][:, span] for place in places]
-            for place, out in zip(places, outs, strict=True):
-                torch.mm(matrices[place], table.rows(place)[:, span], out=out)
-            return [out[0].sum() for out in outs] if finite is None else []
-
-        every = range(len(self._runs))
-        most = max(1, 2 * self._tuning.block_bytes // table.rows(0).nbytes)
-        pieces = [
-            (every[first : first + most], span)
-            for span in self._tuning.spans(models.shape[-1])
-            for first in every[::most]
-        ]
-        sums = [each for part in map(multiply, pieces) for each in part]
-        if finite is None:
-            # A value that is not finite reaches every row of the product, even with weight zero.
-            finite = torch.isfinite(torch.stack(sums).view(-1, len(every)).sum(0))
-        if some(~finite):
-            for place in every:
-                if not finite[place].all():
-                    rows = table.rows(place)
-                    models[self._runs[place]] = combine_carefully(matrices[place], rows)
-
 
 @dataclass(frozen=True)
 class _Weights:
@@ -161,12 +134,65 @@ class _Weights:
     Attributes:
         matrices: ``[runs, W, length]`` the weights.
         given: some agents' neighbourhoods, and ``[runs, n, m]`` what they give to their slots.
-        finite: ``[runs, length]`` which rows are finite, if that is known.
     """
 
     matrices: Tensor
     given: Sequence[tuple[Neighbourhoods, Tensor]]
-    finite: Tensor | None
+
+
+@dataclass(frozen=True)
+class Weighted:
+    """What everyone in some runs gives to the rows of a table.
+
+    Attributes:
+        runs: the numbers of the runs.
+        matrices: ``[runs, W, length]`` the weights.
+        table: ``[places, length, D]`` the rows.
+        where: the place of each run.
+    """
+
+    runs: Sequence[int]
+    matrices: Tensor
+    table: Tensor
+    where: Sequence[int]
+
+
+def combine(found: Sequence[Weighted], models: Tensor, map: Map, tuning: Tuning) -> None:
+    """Write the models ``[runs, W, D]``: the weights times the rows of one table.
+
+    Runs that lie beside each other are multiplied together: threads can share long operations
+    between them, short ones they cannot.
+    """
+    table, matrices = found[0].table, torch.cat([each.matrices for each in found])
+    runs = [run for each in found for run in each.runs]
+    where = [place for each in found for place in each.where]
+    most = max(1, 2 * tuning.block_bytes // table[0].nbytes)
+
+    def multiply(piece: tuple[list[int], slice]) -> Tensor:
+        numbers, span = piece
+        first, place, count = runs[numbers[0]], where[numbers[0]], len(numbers)
+        if count == 1:  # perhaps a part of long messages, which only this writes in place
+            out = models[first][:, span]
+            torch.mm(matrices[numbers[0]], table[place][:, span], out=out)
+            return out[:1].sum(-1)
+        out = models[first : first + count]
+        torch.bmm(matrices[numbers], table[place : place + count], out=out)
+        return out[:, 0].sum(-1)
+
+    spans = tuning.spans(models.shape[-1])
+    pieces = list(product(side_by_side(most if len(spans) == 1 else 1, runs, where), spans))
+    sums = list(map(multiply, pieces))
+    # A value that is not finite reaches every row of the product, even with weight zero.
+    if some(~torch.isfinite(torch.cat(sums))):
+        bad = {
+            number
+            for (numbers, _), total in zip(pieces, sums, strict=True)
+            for number, finite in zip(numbers, torch.isfinite(total).tolist(), strict=True)
+            if not finite
+        }
+        for number in bad:
+            rows = table[where[number]]
+            models[runs[number]] = combine_carefully(matrices[number], rows)
 
 
 class _Table:
@@ -177,6 +203,8 @@ class _Table:
 
     Attributes:
         length: the number of rows.
+        all: ``[places, length, D]`` the rows of several runs.
+        where: the place of each run.
         when: the iteration, and the share of all iterations that is done.
     """
 
@@ -195,11 +223,11 @@ class _Table:
                     sent.false.rows[here], return_inverse=True
                 )
         self.length = self._first_false + max(map(len, used.values()), default=0)
-        self._all, self._where = sent.messages, runs
+        self.all, self.where = sent.messages, runs
         if self.length > self._agents:
             shape = (len(runs), self.length, sent.messages.shape[-1])
-            self._all, self._where = sent.messages.new_zeros(shape), range(len(runs))
-            for rows, run in zip(self._all, runs, strict=True):
+            self.all, self.where = sent.messages.new_zeros(shape), range(len(runs))
+            for rows, run in zip(self.all, runs, strict=True):
                 known = [sent.messages[run], *(sent.remembered[name][run] for name in remembered)]
                 if sent.false is not None:
                     known.append(sent.false.values[torch.from_numpy(used[run]).to(rows.device)])
@@ -207,7 +235,7 @@ class _Table:
 
     def rows(self, place: int) -> Tensor:
         """``[length, D]`` the rows of one run."""
-        return self._all[self._where[place]]
+        return self.all[self.where[place]]
 
     def slots(self, here: Neighbourhoods) -> Tensor:
         """``[runs or 1, agents, m]`` the row behind each slot of some agents."""
@@ -222,8 +250,8 @@ class _Table:
 
     def inputs(self, slots: Tensor, where: Tensor) -> GatheredInputs:
         """The inputs behind the slots of some neighbourhoods ``[runs, agents]``."""
-        first = self.length * torch.tensor(self._where, device=slots.device)
-        return GatheredInputs(Sent(self._all), (slots + first[:, None, None])[where])
+        first = self.length * torch.tensor(self.where, device=slots.device)
+        return GatheredInputs(Sent(self.all), (slots + first[:, None, None])[where])
 
 
 def _at_slots(values: Tensor, slots: Tensor) -> Tensor:

@@ -17,7 +17,7 @@ from bezoar.aggregators import (
     WeightedAggregator,
 )
 from bezoar.exchange._coordinates import CoordinateExchange
-from bezoar.exchange._dense import DenseExchange
+from bezoar.exchange._dense import DenseExchange, Weighted, combine
 from bezoar.exchange._gathered import GatheredExchange
 from bezoar.exchange._links import Links, Tell
 from bezoar.exchange._neighbourhoods import Neighbourhoods, by_size
@@ -176,8 +176,15 @@ class Exchange:
             for inner in self._auxiliary:
                 inner(sent, made, None, map_much if much else map)
             sent = replace(sent, remembered={**sent.remembered, "auxiliary": made})
+        weighted: list[Weighted] = []
         for dense in self._dense:
-            dense(sent, out, tell, map_much)
+            here = dense.weigh(sent, tell, map_much)
+            if here.table is sent.messages:
+                weighted.append(here)
+            else:  # a copy of the messages with something more, not to be kept for long
+                combine([here], out, map_much, self._tuning)
+        if weighted:
+            combine(weighted, out, map_much, self._tuning)
         for other in self._others:
             other(sent, out, tell, map_much if much else map)
 

@@ -7,6 +7,7 @@ the others.
 """
 
 from collections.abc import Callable, Sequence
+from itertools import product
 
 import torch
 from torch import Tensor
@@ -16,10 +17,10 @@ from bezoar._questions import some
 from bezoar._workspace import workspace
 from bezoar.aggregators import pairwise
 from bezoar.exchange._gathered import GatheredInputs
-from bezoar.exchange._tuning import DEFAULT, Map, Tuning
+from bezoar.exchange._tuning import DEFAULT, Map, Tuning, side_by_side
 
 #: Coordinates looked at to choose a reference.
-SAMPLE = 64
+SAMPLE = 32
 
 #: Two inputs are too close for the products they were found with if their squared distance is below
 #: this share of the squared distance to the reference.
@@ -31,6 +32,10 @@ NARROW_COLUMNS = 2048
 #: Columns are multiplied in multiples of this many, so that every row begins at 64 bytes. On some
 #: processors a product's last bits depend on where in memory its rows begin.
 ALIGNED = 16
+
+#: Products of a few rows in float64 are fastest with multiples of this many rows. Rows of zeros are
+#: added if that makes at most a quarter more of them.
+FAST_ROWS = 12
 
 
 def inner_products(inputs: GatheredInputs, tuning: Tuning = DEFAULT) -> Tensor:
@@ -63,59 +68,70 @@ def inner_products(inputs: GatheredInputs, tuning: Tuning = DEFAULT) -> Tensor:
     return products
 
 
-def network_products(rows: Sequence[Tensor], map: Map, tuning: Tuning = DEFAULT) -> Tensor:
+def network_products(
+    table: Tensor, where: Sequence[int], map: Map, tuning: Tuning = DEFAULT
+) -> Tensor:
     """Inner products of all messages of each run about one reference a run.
 
     Neighbourhoods far from that reference need one of their own: see :func:`too_close`.
 
     Args:
-        rows: ``[n, D]`` for each run.
+        table: ``[places, n, D]`` messages.
+        where: the place of each run.
         map: what goes through the pieces of work.
         tuning: how the work is cut up.
 
     Returns:
         ``[runs, n, n]`` float64; rows and columns of inputs that are not finite are not finite.
     """
-    count, length = rows[0].shape
-    dtype = product_type(rows[0], tuning)
+    _, count, length = table.shape
+    dtype = product_type(table, tuning)
     most = tuning.columns if length <= tuning.long else 4 * tuning.columns
     width = min(length, most, max(64, tuning.block_bytes // (dtype.itemsize * count)))
-    together = max(1, tuning.block_bytes // (dtype.itemsize * count * width))
-    pieces = [
-        (slice(first, first + together), span)
-        for span in tuning.spans(length)
-        for first in range(0, len(rows), together)
-    ]
+    # Runs of short messages: long operations can be shared between threads, short ones cannot.
+    together = max(1, 4 * tuning.block_bytes // (dtype.itemsize * count * width))
+    pieces = list(product(side_by_side(together, where), tuning.spans(length)))
+    height = fast_rows(count) if dtype == torch.float64 else count
 
     def products_about(reference: Tensor) -> Tensor:
-        def add_up(piece: tuple[slice, slice]) -> Tensor:
+        def add_up(piece: tuple[list[int], slice]) -> Tensor:
             runs, span = piece
-            here, shape = rows[runs], (len(rows[runs]), count, width)
-            held = workspace("differences", shape, dtype, reference.device)
+            first, numbers = where[runs[0]], torch.arange(len(runs), device=table.device)
+            values, own = table[first : first + len(runs)], reference[runs]
+            shape = (len(runs), height, width + -width % ALIGNED)
+            held = workspace("differences", shape, dtype, table.device)
+            held[:, count:] = 0
 
             def differences(columns: slice) -> Tensor:
-                block = held[..., : columns.stop - columns.start]
-                for into, each, own in zip(block, here, reference[runs].split(1), strict=True):
-                    values = each[:, columns]
-                    if dtype == values.dtype:
-                        torch.sub(values, values.index_select(0, own), out=into)
-                    else:
-                        into.copy_(values).sub_(into.index_select(0, own))
+                here, used = values[..., columns], columns.stop - columns.start
+                block = held[..., : used + -used % ALIGNED]
+                block[..., used:] = 0
+                into, about = block[:, :count, :used], here[numbers, own].unsqueeze(1)
+                if dtype == here.dtype:
+                    torch.sub(here, about, out=into)
+                else:
+                    into.copy_(here).sub_(about.to(dtype))
                 return block
 
-            return _add_up(differences, span, width)
+            return _add_up(differences, span, width)[:, :count, :count]
 
-        total = torch.zeros(len(rows), count, count, dtype=torch.float64, device=reference.device)
+        total = torch.zeros(len(where), count, count, dtype=torch.float64, device=table.device)
         for (runs, _), sums in zip(pieces, map(add_up, pieces), strict=True):
             total[runs] += sums
         return total
 
-    sample = torch.stack([each[:, _sampled(length)] for each in rows])
+    sample = table[..., _sampled(length)][where]
     products = products_about(_central(sample))
     if some(~torch.isfinite(products.diagonal(dim1=-2, dim2=-1))):
-        finite = torch.stack([torch.isfinite(each).all(-1) for each in rows])
+        finite = torch.stack([torch.isfinite(table[place]).all(-1) for place in where])
         products = products_about(_central(sample.masked_fill(~finite.unsqueeze(-1), torch.nan)))
     return products
+
+
+def fast_rows(count: int) -> int:
+    """With how many rows in float64, zeros among them, a product of so many is fastest."""
+    more = -count % FAST_ROWS
+    return count + more if 4 * more <= count else count
 
 
 def product_type(messages: Tensor, tuning: Tuning) -> torch.dtype:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -10,7 +11,7 @@ from bezoar._errors import BezoarError
 from bezoar._questions import some
 from bezoar.aggregators import Aggregator, OutputLayer
 from bezoar.exchange._gathered import GatheredInputs
-from bezoar.exchange._inner_products import inner_products
+from bezoar.exchange._inner_products import fast_rows, inner_products
 from bezoar.exchange._tuning import Map, Tuning
 
 
@@ -19,18 +20,18 @@ class GatheredLayers:
     """The output layers behind the slots of some agents.
 
     Attributes:
-        layers: ``[n, classes, features]`` the output layers of all messages.
+        parts: ``[n, classes, features]`` the output layers of all messages, in several parts.
         biases: ``[n, classes]`` their biases, if it is known where these are.
         all_norms: ``[n, classes]`` the norms of their rows, float64.
         all_finite: ``[n]`` which messages are free of NaN and infinity.
         rows: ``[..., m]`` the message behind each slot.
         map: what goes through the pieces of work.
         tuning: how the work is cut up.
-        runs: the messages are those of so many runs, one after the other, with slots of all runs;
-            ``None`` if nothing is known of runs.
+        runs: the parts are so many runs, and the slots are those of all runs; ``None`` if nothing
+            is known of runs.
     """
 
-    layers: Tensor
+    parts: Sequence[Tensor]
     biases: Tensor | None
     all_norms: Tensor
     all_finite: Tensor
@@ -38,6 +39,12 @@ class GatheredLayers:
     map: Map
     tuning: Tuning
     runs: int | None = None
+
+    @cached_property
+    def layers(self) -> Tensor:
+        """``[n, classes, features]`` the output layers of all messages."""
+        first, *others = self.parts
+        return torch.cat([*self.parts]) if others else first  # one part remains a view
 
     def at(self, rows: Tensor, runs: int | None = None) -> "GatheredLayers":
         """Those behind other slots."""
@@ -70,10 +77,10 @@ class GatheredLayers:
         return norms.to(torch.float64).masked_fill_(~self.all_finite[rows].unsqueeze(-1), 0)
 
     def products(self, classes: Tensor) -> tuple[Tensor, Tensor]:
-        count, kinds, features = self.layers.shape
+        _, kinds, features = self.parts[0].shape
         *batch, slots = self.rows.shape
-        chosen = classes.shape[-1]
-        if self.runs is not None and self.layers.dtype == torch.float32:
+        chosen, count = classes.shape[-1], len(self.all_finite)
+        if self.runs is not None and self.parts[0].dtype == torch.float32:
             agents = self.rows.shape[1]
             if kinds * (count // self.runs) ** 2 <= chosen * agents * slots**2:
                 return self._products_of_runs(self.runs, classes)
@@ -103,16 +110,15 @@ class GatheredLayers:
 
     def _products_of_runs(self, runs: int, classes: Tensor) -> tuple[Tensor, Tensor]:
         """:meth:`products` from those of all messages of a run, class by class."""
-        layers = self.layers.unflatten(0, (runs, -1)).transpose(1, 2)
         gone = ~self.all_finite.view(runs, 1, -1, 1)
         careful = some(gone)
 
         def of_run(run: int) -> tuple[Tensor, Tensor]:
-            values = layers[run].masked_fill(gone[run], 0) if careful else layers[run]
-            return _exact_products(values)
+            values = self.parts[run].transpose(0, 1)
+            return _exact_products(values.masked_fill(gone[run], 0) if careful else values)
 
         known = [torch.stack(part) for part in zip(*self.map(of_run, range(runs)), strict=True)]
-        count = layers.shape[2]
+        count = len(self.parts[0])
         rows = self.rows - count * torch.arange(runs, device=self.rows.device)[:, None, None]
         pairs = rows.unsqueeze(-1) * count + rows.unsqueeze(-2)
         places = classes[..., None, None] * count**2 + pairs.unsqueeze(2)
@@ -127,28 +133,31 @@ def _exact_products(values: Tensor) -> tuple[Tensor, Tensor]:
 
     Products in float64, a wider type than the values', are as exact as the values are.
     """
-    exact = values.to(torch.float64)
-    reference = exact[..., :1, :].clone()
-    exact -= reference
-    centred = exact @ exact.mT
+    *batch, count, features = values.shape
+    exact = values.new_empty(*batch, fast_rows(count + 1), features, dtype=torch.float64)
+    differences, reference = exact[..., :count, :], exact[..., count : count + 1, :]
+    differences.copy_(values)
+    reference.copy_(differences[..., :1, :])
+    differences.sub_(reference)
+    exact[..., count + 1 :, :] = 0
+    products = exact @ exact.mT
+    centred, along = products[..., :count, :count], products[..., :count, count : count + 1]
     # (r + a)ᵀ (r + b) = aᵀb + rᵀa + rᵀb + rᵀr
-    along = exact @ reference.mT
-    return centred + along + along.mT + reference @ reference.mT, centred
+    square = products[..., count : count + 1, count : count + 1]
+    return centred + along + along.mT + square, centred
 
 
 def read_layers(
     messages: Sequence[Tensor], layer: OutputLayer, map: Map, tuning: Tuning
 ) -> GatheredLayers:
     """The output layers of messages, ``[n, D]`` in each of several parts."""
-    first, *others = layers = [layer.of(part) for part in messages]
-    whole = torch.cat(layers) if others else first  # one part remains a view
+    layers = [layer.of(part) for part in messages]
     known = [biases for part in messages if (biases := layer.biases_of(part)) is not None]
     biases = torch.cat(known) if known else None
-    norms = torch.linalg.vector_norm(whole, dim=-1).to(torch.float64)
-    sums = [_sum(part, map, tuning) for part in messages]
-    numbers = torch.arange(len(whole), device=whole.device)
-    finite = torch.isfinite(torch.cat(sums))
-    return GatheredLayers(whole, biases, norms, finite, numbers, map, tuning)
+    norms = torch.cat([torch.linalg.vector_norm(part, dim=-1) for part in layers])
+    finite = torch.isfinite(torch.cat([_sum(part, map, tuning) for part in messages]))
+    numbers = torch.arange(len(finite), device=finite.device)
+    return GatheredLayers(layers, biases, norms.to(torch.float64), finite, numbers, map, tuning)
 
 
 def _sum(messages: Tensor, map: Map, tuning: Tuning) -> Tensor:

@@ -67,9 +67,9 @@ def trimmed_sums(sets: Sequence[Iterable[int]], inputs: int, dropped: int) -> Pr
     """A program for the sum of each set's values without the outermost, coordinate by coordinate.
 
     Args:
-        sets: the inputs in each set, more than ``2 · dropped``.
+        sets: the inputs in each set, more than ``2 · dropped``, and two at least.
         inputs: the number of inputs.
-        dropped: how many values to leave out at either end, at least one.
+        dropped: how many values to leave out at either end.
     """
     merges, wanted = plan(sets, inputs)
     writer = Writer(inputs)

@@ -1,6 +1,6 @@
 """How an exchange is computed: sizes that decide its speed, and nothing but last bits else."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,3 +44,20 @@ class Tuning:
 
 
 DEFAULT = Tuning()
+
+
+def side_by_side(most: int, *numbers: Sequence[int]) -> list[list[int]]:
+    """Places at which all these numbers follow each other, at most so many together.
+
+    >>> side_by_side(3, [4, 0, 5, 1, 2, 3])
+    [[1, 3, 4], [5, 0, 2]]
+    """
+    found: list[list[int]] = []
+    for place in sorted(range(len(numbers[0])), key=numbers[0].__getitem__):
+        if found and len(found[-1]) < most:
+            last = found[-1][-1]
+            if all(each[last] + 1 == each[place] for each in numbers):
+                found[-1].append(place)
+                continue
+        found.append([place])
+    return found
