@@ -49,13 +49,15 @@ class CAF(EstimatingAggregator):
             going_on = left.sum(-1, keepdim=True) > enough + ROUNDING
             if answered_at_once() and not bool(going_on.any()):
                 break
-            variance, away = widest_direction(squared, left)
-            better = going_on & (variance < least)
-            best = torch.where(better, normalised(left), best)
-            least = torch.where(better, variance, least)
-            farthest = (away * (left > 0)).amax(-1, keepdim=True)
+            here = going_on.squeeze(-1) if answered_at_once() else slice(None)
+            before, going_on = left[here], going_on[here]
+            variance, away = widest_direction(squared[here], before)
+            better = going_on & (variance < least[here])
+            best[here] = torch.where(better, normalised(before), best[here])
+            least[here] = torch.where(better, variance, least[here])
+            farthest = (away * (before > 0)).amax(-1, keepdim=True)
             going_on &= farthest > 0  # where all are equal there is nothing to take away
             rest = (1 - away / farthest).clamp_(min=0)
-            smaller = (left * rest).masked_fill_(left * rest < ROUNDING, 0)
-            left = torch.where(going_on, smaller, left)
+            smaller = (before * rest).masked_fill_(before * rest < ROUNDING, 0)
+            left[here] = torch.where(going_on, smaller, before)
         return best

@@ -28,7 +28,7 @@ class LeastDiameter(LeastSubset):
     breakdown: ClassVar[float] = 1 / 2
     majority_dominant: ClassVar[bool] = True
 
-    def spread(self, squared: Tensor, members: Tensor) -> Tensor:
+    def spread(self, squared: Tensor, members: Tensor, possible: Tensor) -> Tensor:
         diameter = torch.zeros_like(members[..., 0])
         for place in range(squared.shape[-1]):
             reach = (members * squared[..., None, place, :]).amax(-1)

@@ -26,12 +26,13 @@ class LeastSubset(EstimatingAggregator):
     """
 
     @abstractmethod
-    def spread(self, squared: Tensor, members: Tensor) -> Tensor:
+    def spread(self, squared: Tensor, members: Tensor, possible: Tensor) -> Tensor:
         """``[..., s]`` how far the members of each set are spread.
 
         Args:
             squared: ``[..., m, m]`` squared distances between the inputs.
             members: ``[..., s, m]`` the sets, one where an input is a member and zero elsewhere.
+            possible: ``[..., s]`` the sets that matter; of others anything may be told.
         """
 
     def weights(self, neighbourhood: Neighbourhood) -> Tensor:
@@ -73,7 +74,7 @@ class LeastSubset(EstimatingAggregator):
             possible: ``[..., s]`` which of them are allowed.
             bad: ``[..., m]`` which inputs are not finite.
         """
-        spread = self.spread(squared, members.to(torch.float64))
+        spread = self.spread(squared, members.to(torch.float64), possible)
         # Sets with bad members come after all others, and those that are not possible last.
         found = (members & bad.unsqueeze(-2)).sum(-1)
         fewest = found.masked_fill(~possible, members.shape[-1] + 1).amin(-1, keepdim=True)

@@ -27,7 +27,7 @@ class LeastVariance(LeastSubset):
     breakdown: ClassVar[float] = 1 / 2
     majority_dominant: ClassVar[bool] = True
 
-    def spread(self, squared: Tensor, members: Tensor) -> Tensor:
+    def spread(self, squared: Tensor, members: Tensor, possible: Tensor) -> Tensor:
         # Of sets of one size that is the one whose squared distances have the least sum.
         sums: Tensor = ((members @ squared) * members).sum(-1)
         return sums
