@@ -1,5 +1,6 @@
 """Executors for sweeps: processes on this machine, and the workers of a Dask cluster."""
 
+import asyncio
 import os
 import signal
 import warnings
@@ -144,13 +145,28 @@ def _serve(pipe: "Connection", environment: Mapping[str, str]) -> None:
 def _dask(address: str) -> Iterator[Any]:
     """A client of a Dask scheduler."""
     try:
-        from distributed import Client
+        from distributed import Client, Security
+        from distributed.comm.core import connect
     except ImportError:
         raise BezoarError(
             "on: sweeps on a cluster need Dask, and it is not installed here; "
             "'pip install bezoar[cluster]' installs it"
         ) from None
+    shown = Security().get_connection_args("client")
+    if address.startswith("tls:") and shown.get("ssl_context") is None:
+        raise BezoarError(
+            f"on: {address} wants to see a certificate, and none is known here; set "
+            "DASK_DISTRIBUTED__COMM__TLS__CA_FILE, DASK_DISTRIBUTED__COMM__TLS__CLIENT__CERT and "
+            "DASK_DISTRIBUTED__COMM__TLS__CLIENT__KEY to the files"
+        )
+
+    async def reach() -> None:  # a client that reaches nobody would try to say goodbye for long
+        connection = await connect(address, timeout=CONNECTING, **shown)
+        await connection.close()
+
     try:
+        with ThreadPoolExecutor(1) as aside:  # in a notebook, this thread has a loop of its own
+            aside.submit(asyncio.run, reach()).result()
         client = Client(address, timeout=CONNECTING, set_as_default=False)
     except Exception as error:
         raise BezoarError(
