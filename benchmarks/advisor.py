@@ -7,7 +7,8 @@ simpler ways to choose would have lost. Whatever learns from other networks, the
 sees the family that it is tried on.
 
 What is in the files of results already is not computed again. ``--processes 2`` computes two cases
-at a time; ``--only-ask`` trains nothing in full; ``--only-write`` computes nothing.
+at a time; ``--only-ask`` trains nothing in full but what is recommended; ``--only-write`` computes
+nothing.
 """
 
 import argparse
@@ -33,10 +34,11 @@ from benchmarks.advisor_results import (
     read_pilots,
     read_results,
 )
+from benchmarks.advisor_ways import untrained
 from bezoar import Network, advise, data
 from bezoar.advice import Scenario, Study, train_pilots
 from bezoar.data import Dataset
-from bezoar.experiments import Choice
+from bezoar.experiments import Choice, read_choice
 
 #: What "in full" means.
 ITERATIONS, SAMPLES = 300, 6_000
@@ -98,6 +100,23 @@ def missing() -> tuple[list[Job], list[Job]]:
     return _shuffled(training), _shuffled(asking)
 
 
+def recommended() -> list[Job]:
+    """What the advisor recommends and was not trained in the case."""
+    known = by_case(read_results(RESULTS))
+    rules = untrained(known, read_pilots(PILOTS))
+    by_name = {(key.network, key.partition): rule for key, rule in rules.items()}
+    return [
+        (
+            f"{rule} in {name} {case.partition}",
+            train,
+            (family, name, case, {rule: read_choice("aggregator", rule)}),
+        )
+        for family, name, network in all_networks()
+        for case in cases(name, network)
+        if (rule := by_name.get((name, case.partition))) is not None
+    ]
+
+
 def _shuffled(jobs: Iterable[Job]) -> list[Job]:
     return sorted(jobs, key=lambda job: zlib.crc32(job[0].encode()))
 
@@ -128,6 +147,8 @@ def main() -> None:
     if not given.only_write:
         for rows in done(missing()[1], given.processes):  # the advisor knows what was trained
             add_rows(PILOTS, ["network", "partition", "rule", "accuracies"], rows)
+        for rows in done(recommended(), given.processes):
+            add_rows(RESULTS, [*Key._fields, "rule", "accuracy"], rows)
     print(advisor_page.write())
 
 

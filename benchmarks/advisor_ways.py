@@ -11,6 +11,7 @@ from benchmarks.advisor_results import Accuracies, Key
 from bezoar import Network, theory
 from bezoar.advice import PilotResults, Study
 from bezoar.advice._pilot_results import STUDY_COUNTS
+from bezoar.advice._study import for_all
 from bezoar.experiments import read_choice
 
 #: A choice that loses no more than this is a good one.
@@ -51,7 +52,8 @@ def advisor(asked: Asked, counts: int) -> list[str]:
     rules = {text: read_choice("aggregator", text) for text in asked.pilots}
     accuracy = np.array(list(asked.pilots.values()))
     found = PilotResults(rules, (), accuracy, 0)  # a ranking goes by accuracies alone
-    return [str(rule.aggregator) for rule in found.ranking(_known(asked), counts)]
+    known = for_all(_known(asked), rules)
+    return [str(rule.aggregator) for rule in found.ranking(known, counts)]
 
 
 def study_alone(asked: Asked) -> str:

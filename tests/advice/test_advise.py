@@ -11,6 +11,7 @@ from bezoar.advice import Study, advice_figure, advice_page, shipped_study
 from bezoar.advice._advise import _partitions
 from bezoar.advice._pilots import pilot_data, train_pilots
 from bezoar.advice._scenarios import Scenario
+from bezoar.advice._study import for_all
 from bezoar.cli._main import app
 from bezoar.experiments import RunSpec, read_choice, run
 
@@ -133,6 +134,22 @@ def test_the_theory_alone_is_said_to_be_that(tmp_path):
     assert "theory alone" in found.reasons[0]
     with pytest.raises(BezoarError, match="plot"):
         advice_figure(tmp_path / "advice.png", found)
+
+
+@pytest.mark.parametrize("partition", ["by_class", None])
+def test_without_pilots_the_word_of_the_study_is_told(partition):
+    study = shipped_study()
+    known = study.known([partition] if partition else [*study.losses])
+    told = advise("fan", 1, partition=partition, budget=0).reasons[-1]
+    best = min(known, key=lambda text: known[text])
+    assert f"{best} lost least with such data: {known[best]:.3f}" in told
+    assert "study" not in " ".join(advise("fan", 1, threat="messages", budget=0).reasons)
+
+
+def test_rules_that_the_study_does_not_know_are_not_better_than_most():
+    known = {"mean": 0.1, "ios": 0.2, "faba": 0.4}
+    assert for_all(known, ["mean", "krum"]) == {**known, "krum": 0.2}
+    assert for_all({}, ["krum"]) == {}
 
 
 def test_a_partition_that_so_many_agents_cannot_have_is_left_out_unless_it_was_given():

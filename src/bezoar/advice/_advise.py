@@ -10,10 +10,10 @@ from bezoar._options import choose
 from bezoar.advice._candidates import candidates, named
 from bezoar.advice._pilot_results import PilotResults, RankedRule
 from bezoar.advice._pilots import pilot_data
-from bezoar.advice._reasons import reasons, reasons_of_theory
+from bezoar.advice._reasons import reasons, reasons_of_theory, word_of_study
 from bezoar.advice._rounds import Effort, Progress, Question, within_effort, within_time
 from bezoar.advice._scenarios import ATTACKS, PARTITIONS
-from bezoar.advice._study import Study, shipped_study
+from bezoar.advice._study import Study, for_all, shipped_study
 from bezoar.data import Dataset
 from bezoar.experiments import Choice, RunSpec, dataset_of, network_of, partition_of
 from bezoar.networks import Network
@@ -92,7 +92,7 @@ def advise(
         dataset: what is learned from.
         threat: ``"labels"``, or ``"messages"``.
         rules: names of rules, perhaps with options; by default all there are.
-        budget: seconds it may take; 0 asks the theory alone.
+        budget: seconds it may take; 0 asks the theory alone, and tells what the study says.
         effort: in place of a budget, how many scenarios to try, and for how many iterations each.
             The answer to the same question is then always the same, however busy the machine is.
         study: what rules lost on other networks; by default, if labels are poisoned, what they
@@ -116,6 +116,10 @@ def advise(
         raise BezoarError(f"rules: none is possible here; {next(iter(impossible.values()))}")
     if budget == 0 and effort is None:
         best, told = reasons_of_theory(nobody, numbers, possible)
+        if threat == "labels":
+            shipped = shipped_study()
+            kinds = [kind for kind in shipped.losses if partition == kind] or [*shipped.losses]
+            told += word_of_study(shipped.known(kinds), possible)
         return Advice(nobody, numbers, best, (), told, impossible, None)
     data = pilot_data(dataset_of(asked), nobody.agents, seed)
     partitions, left_out = _partitions(partition, data, nobody.agents, seed)
@@ -127,7 +131,7 @@ def advise(
         found = within_time(question, began, budget, workers, progress)
     else:
         found = within_effort(question, Effort(*effort), workers, progress)
-    ranking = found.ranking(known)
+    ranking = found.ranking(for_all(known, found.rules))
     told = [*reasons(nobody, numbers, found, ranking, known), *left_out]
     if len(found.rules) < len(possible):
         told.append(
