@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from datetime import date
 
-from benchmarks import agents, cluster, long, networks, plan, ring, shards, start, steps
+from benchmarks import agents, cluster, field, long, networks, plan, ring, shards, start, steps
 from benchmarks._measure import Result, tell
 from bezoar.experiments import machine
 
@@ -19,6 +19,7 @@ BENCHMARKS: dict[str, Callable[[], Result]] = {
     "demo": steps.demo,
     "metrics": steps.metrics,
     "long": long.long,
+    "field": field.field,
     "networks": networks.networks,
     "wide_networks": networks.wide_networks,
     "gathered": agents.gathered,

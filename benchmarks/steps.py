@@ -38,7 +38,7 @@ def share() -> Result:
         engine = mnist_engine(paper_runs(), workers)
         models = engine.start().models
         move = mover(models.numel() * models.element_size(), workers)
-        seconds = _halves(engine, move)
+        seconds = halves(engine, move)
     return Result(
         "share",
         "aggregation of 27 runs ÷ moving all messages once, timed within real steps",
@@ -75,7 +75,7 @@ def demo() -> Result:
             for _, spec in FIGURES["fig1"].comparisons()[0].runs()
         ]
         engine = mnist_engine(runs, workers)
-        parts = _halves(engine)
+        parts = halves(engine)
         together = stepper(engine)
         alone = [stepper(mnist_engine([run], workers)) for run in runs]
         sides = {"together": together, "alone": lambda: [step() for step in alone]}
@@ -136,7 +136,7 @@ def metrics() -> Result:
     )
 
 
-def _halves(
+def halves(
     engine: Engine, move: Callable[[], None] | None = None, rounds: int = 25, warm: int = 3
 ) -> dict[str, list[float]]:
     """Seconds of the two halves of each of some steps, of the whole, and of moving bytes."""
