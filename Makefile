@@ -21,9 +21,10 @@ demo: setup
 test: lint
 	$(BIN)/pytest --numprocesses 2 --dist worksteal
 
-# Networks are killed at more random moments than there is time for in the tests.
+# Networks are killed at more random moments than there is time for in the tests, and a worker of a
+# cluster is cut off the network, for which it takes root and a machine that is not busy.
 kills: setup
-	BEZOAR_KILLS=20 $(BIN)/pytest tests/experiments/test_kills.py
+	BEZOAR_KILLS=20 $(BIN)/pytest tests/experiments/test_kills.py tests/experiments/test_processes.py
 
 lint: setup
 	$(BIN)/ruff check .

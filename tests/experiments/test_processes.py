@@ -1,4 +1,4 @@
-"""Sweeps by processes that are killed or frozen: on this machine, and as workers of Dask.
+"""Sweeps by processes that are killed, frozen or cut off: on this machine, and as workers of Dask.
 
 The store is compared, byte for byte, with that of a sweep in one process that nobody disturbed.
 """
@@ -6,6 +6,7 @@ The store is compared, byte for byte, with that of a sweep in one process that n
 import json
 import multiprocessing
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -32,6 +33,9 @@ FIELDS = {
     "keep_models": True,
     "seed": [0, 1, 2],
 }
+
+#: The two ends of the cable between this machine and the other.
+HERE, THERE = "10.213.77.1", "10.213.77.2"
 
 DRIVER = """
 from sys import argv
@@ -183,3 +187,86 @@ def test_dask_workers_one_of_which_is_frozen_or_killed(
     assert watch.victim is not None
     if what == signal.SIGSTOP:
         assert any(message.startswith("no answer for") for message in watch.messages)
+
+
+def ip(*words):
+    subprocess.run(["ip", *words], check=True, capture_output=True)
+
+
+@pytest.fixture
+def machine():
+    """The name of a network namespace that a cable leads to."""
+    if shutil.which("ip") is None or os.geteuid() != 0:
+        pytest.skip("a machine of its own needs root and the command ip")
+    name = f"bezoar{os.getpid()}"
+    here, there = f"bzh{os.getpid()}", f"bzt{os.getpid()}"
+    try:
+        ip("netns", "add", name)
+        ip("link", "add", here, "type", "veth", "peer", "name", there)
+    except subprocess.CalledProcessError as error:
+        subprocess.run(["ip", "netns", "delete", name], capture_output=True)
+        pytest.skip(f"no network namespace can be made here: {error.stderr.decode().strip()}")
+    try:
+        ip("link", "set", there, "netns", name)
+        ip("address", "add", f"{HERE}/30", "dev", here)
+        ip("link", "set", here, "up")
+        ip("-n", name, "address", "add", f"{THERE}/30", "dev", there)
+        ip("-n", name, "link", "set", there, "up")
+        ip("-n", name, "link", "set", "lo", "up")
+        yield name, here
+    finally:
+        subprocess.run(["ip", "link", "delete", here], capture_output=True)
+        ip("netns", "delete", name)
+
+
+class Cut(Notes):
+    """Pulls the cable as soon as the worker at its other end and another one have answered."""
+
+    def __init__(self, worker, cable):
+        super().__init__()
+        self.worker, self.cable, self.answered, self.done = worker, cable, set(), False
+
+    def worked(self, worker, keys, iterations, seconds):
+        self.answered.add(int(worker.rpartition("/")[2]))
+        if not self.done and self.worker in self.answered and len(self.answered) > 1:
+            ip("link", "set", self.cable, "down")
+            self.done = True
+
+
+# A worker that a busy machine keeps from its heartbeats is given up like one that is cut off, and
+# a sweep without workers waits for new ones. So this is not for machines that do other work.
+@pytest.mark.skipif("BEZOAR_KILLS" not in os.environ, reason="'make kills' runs this")
+@pytest.mark.filterwarnings("ignore")
+def test_a_worker_that_is_cut_off_costs_a_slice(wanted, undisturbed, machine, tmp_path):
+    distributed, dask = pytest.importorskip("distributed"), pytest.importorskip("dask")
+    namespace, cable = machine
+    nobody = {"n_workers": 0, "dashboard_address": None, "silence_logs": "CRITICAL"}
+    workers = []
+    with (
+        dask.config.set({"distributed.scheduler.worker-ttl": "10s"}),
+        warnings.catch_warnings(action="ignore"),
+        distributed.LocalCluster(**nobody, host=HERE) as running,
+    ):
+        worker = [sys.executable, "-m", "distributed.cli.dask_worker", running.scheduler_address]
+        worker += ["--nthreads", "1", "--no-nanny", "--no-dashboard"]
+        # Torch is imported before the first heartbeat is due.
+        worker += ["--preload", "bezoar.experiments._advance", "--local-directory"]
+        try:
+            for number, where in enumerate((["ip", "netns", "exec", namespace], [])):
+                folder = tmp_path / f"worker {number}"
+                quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+                workers.append(subprocess.Popen([*where, *worker, str(folder)], **quiet))
+            with executor_on(f"dask:{running.scheduler_address}") as (executor, at_once):
+                until = time.monotonic() + 120
+                while at_once() < len(workers) and time.monotonic() < until:
+                    time.sleep(0.05)
+                assert at_once() == len(workers)
+                watch, store = Cut(workers[0].pid, cable), tmp_path / "store"
+                swept = experiments.sweep(wanted, store, executor, watch, SLICE, at_once=2)
+        finally:
+            for each in workers:
+                each.kill()
+                each.wait()
+    assert watch.done
+    assert not swept.failures
+    assert contents(Store(store)) == undisturbed
