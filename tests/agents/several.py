@@ -51,9 +51,8 @@ class Several:
             time.sleep(0.02)
 
     def join(self):
-        """What every agent measured, by name."""
-        for thread in self._threads:
-            thread.join()
+        """What every agent measured, by name; at once where one fails, for whom others wait."""
+        self.until(lambda: not any(thread.is_alive() for thread in self._threads))
         self._raise()
         return self.histories
 

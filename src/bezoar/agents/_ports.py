@@ -1,13 +1,39 @@
 """Ports of this machine."""
 
+import itertools
+import os
 import socket
-from contextlib import ExitStack
+
+from bezoar._errors import BezoarError
+
+#: Where ports are looked for. The system gives ports above to whoever connects to somebody: such a
+#: port may be free now and taken a moment later, before the agent that it was meant for listens.
+RANGE = range(10_000, 32_768)
+
+#: Every process begins elsewhere and goes on from there, so that two do not choose the same.
+_next = itertools.count(os.getpid() * 1009)
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of this machine that nobody listens at."""
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
+    """Ports of this machine that nobody listens at.
+
+    Raises:
+        BezoarError: where there are not so many.
+    """
+    tried = (RANGE[number % len(RANGE)] for number in itertools.islice(_next, len(RANGE)))
+    found = list(itertools.islice(filter(_is_free, tried), count))
+    if len(found) < count:
+        raise BezoarError(
+            f"agents: {count} of them need a port each on this machine; {len(found)} ports from "
+            f"{RANGE[0]} to {RANGE[-1]} are free"
+        )
+    return found
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as tried:
+        try:
+            tried.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
