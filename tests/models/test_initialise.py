@@ -1,3 +1,5 @@
+import time
+from concurrent.futures import ThreadPoolExecutor
 from math import prod, sqrt
 
 import numpy as np
@@ -42,6 +44,22 @@ def test_nothing_global_is_drawn_from():
     models.create("resnet18", (3, 32, 32), 10, width=4)
     assert torch.equal(before[0], torch.get_rng_state())
     assert before[1] == np.random.get_state()[1].tolist()  # noqa: NPY002
+
+
+def slow_module():
+    """A module that is not done at once, as large ones are not."""
+    first = nn.Linear(3, 3)
+    time.sleep(0.005)
+    return nn.Sequential(first, nn.Linear(3, 3))
+
+
+def test_threads_do_not_draw_each_others_numbers():
+    alone = [models.make(slow_module, seed) for seed in range(12)]
+    before = torch.get_rng_state()
+    with ThreadPoolExecutor(4) as threads:
+        together = threads.map(lambda seed: models.make(slow_module, seed), range(12))
+        assert all(same(*pair) for pair in zip(alone, together, strict=True))
+    assert torch.equal(before, torch.get_rng_state())
 
 
 @pytest.mark.parametrize(("name", "options"), OPTIONS)

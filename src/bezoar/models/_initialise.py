@@ -1,5 +1,6 @@
 """The first parameters of a model, as a function of a seed."""
 
+import threading
 from collections.abc import Callable
 from math import prod, sqrt
 
@@ -15,6 +16,11 @@ _NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.GroupNorm, nn.Layer
 
 #: Makes a module.
 ModelFactory = Callable[[], nn.Module]
+
+#: Held by the thread that uses torch's generator. There is one for all threads: two that use it at
+#: a time draw each other's numbers, and torch can then stop for ever, since it waits for the
+#: generator without letting other Python threads run.
+_generator_in_use = threading.Lock()
 
 
 class SeededModule(nn.Module):
@@ -37,7 +43,7 @@ def make(model: ModelFactory, seed: int) -> nn.Module:
     torch's generator stood at a number that follows from the seed: a module of one's own may have
     its own way to begin, which must not be overwritten.
     """
-    with torch.random.fork_rng(devices=()):
+    with _generator_in_use, torch.random.fork_rng(devices=()):
         torch.manual_seed(int(generator(seed, Purpose.START).integers(2**63)))
         module = model()
     if callable(getattr(module, "initialise", None)):
