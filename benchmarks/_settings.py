@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 import torch
 
 from bezoar import aggregators, attacks, data, networks
+from bezoar._products import linear
 from bezoar._seeds import Purpose, generator
-from bezoar._workspace import workspace
 from bezoar.paper import NETWORK_TITLES, RULES
 from bezoar.training import Engine, Run, SoftmaxTask, Workers
 
@@ -62,14 +62,9 @@ def bare_products(
     share = -(-samples // workers.count)
 
     def multiply(start: int) -> None:
-        cpu = torch.device("cpu")
-        scores = workspace("bare_scores", (height, block), torch.float32, cpu)
-        sums = workspace("bare_sums", (height, 800), torch.float32, cpu)
         for first in range(start, min(start + share, samples), block):
             part = values[first : min(first + block, start + share, samples)]
-            here = scores[:, : len(part)]
-            torch.mm(rows, part.T, out=here)
-            sums.addmm_(here, part)
+            linear(linear(rows, part), part.T)
 
     def work() -> None:
         workers.map(multiply, range(0, samples, share))

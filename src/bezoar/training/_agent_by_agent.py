@@ -8,6 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from bezoar._products import linear
 from bezoar._workspace import workspace
 from bezoar.attacks import Attack
 from bezoar.models import SoftmaxRegression
@@ -15,8 +16,8 @@ from bezoar.training._agent_samples import poisoned_labels
 from bezoar.training._judges import judges
 from bezoar.training._task import DatasetTask
 
-#: Samples multiplied at a time, so that logits and probabilities stay in the cache.
-BLOCK = 512
+#: Samples multiplied at a time, so that scores and probabilities stay in the cache.
+BLOCK = 1024
 
 
 class DynamicLabels(NamedTuple):
@@ -152,7 +153,6 @@ class AgentByAgent:
         height, width = rows.shape
         models = height // self._model.classes
         products = workspace("products", (height, width), self._dtype, self._device)
-        logits = workspace("logits", (height * BLOCK,), self._dtype, self._device)
         chances = workspace("chances", (height * BLOCK,), self._dtype, self._device)
         log_sums = torch.zeros(models, dtype=torch.float64, device=self._device)
         products.zero_()
@@ -160,9 +160,7 @@ class AgentByAgent:
         for first in range(start, stop, BLOCK):
             samples = self._samples[first : min(first + BLOCK, stop)]
             count = len(samples)
-            scores = logits[: height * count].view(height, count)
-            torch.mm(rows, samples.T, out=scores)
-            by_class = scores.view(models, -1, count)
+            by_class = linear(rows, samples).view(models, -1, count)
             likely = chances[: height * count].view(models, -1, count)
             torch.softmax(by_class, dim=1, out=likely)
             if want_costs:
@@ -174,7 +172,7 @@ class AgentByAgent:
                 judged = by_class[runs] if judge is None else judge @ samples.T
                 here = chosen[:, None, first - start :][..., :count].to(likely.dtype)
                 likely[runs] = likely[runs].scatter_add_(1, attack.on_scores(judged), -here)
-            products.addmm_(likely.view(height, count), samples)
+            products += linear(likely.view(height, count), samples.T)
         return products, log_sums / (stop - start)
 
     def _true_part(self, task: DatasetTask) -> Tensor:

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from bezoar._products import linear
 from bezoar.training._metrics import METRICS
 from bezoar.training._task import Cost
 from bezoar.training._workers import Workers
@@ -22,11 +23,11 @@ def product_speed(workers: int | None = None, products: int = 20, rounds: int = 
     products, after one round that does not count.
     """
     rows, width, samples = PRODUCT
-    left, right = torch.rand(rows, width), torch.rand(width, samples)
+    left, right = torch.rand(rows, width), torch.rand(samples, width)
 
     def multiply(_: Any) -> None:
         for _ in range(products):
-            left @ right
+            linear(left, right)
 
     times = []
     with Workers(workers) as pool:

@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from bezoar._errors import BezoarError
+from bezoar._products import linear
 from bezoar.aggregators import OutputLayer
 from bezoar.attacks import LabelAttack
 from bezoar.data import Dataset, Partition
@@ -252,7 +253,7 @@ class _TestSet:
         right = torch.zeros(len(models), dtype=torch.float64, device=models.device)
         loss = torch.zeros_like(right)
         for kind, first, last in self._blocks:
-            scores = (rows @ self._samples[first:last].T).view(len(models), -1, last - first)
+            scores = linear(rows, self._samples[first:last]).view(len(models), -1, last - first)
             own = scores[:, kind]
             wins = torch.ones_like(own, dtype=torch.bool)
             if kind > 0:

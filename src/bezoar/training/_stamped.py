@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from bezoar._arrays import Ints
+from bezoar._products import linear
 from bezoar.attacks import Attack
 from bezoar.models import SoftmaxRegression
 from bezoar.training._agent_samples import poisoned_labels, stamped_samples
@@ -84,7 +85,7 @@ class StampedAgents:
 
 def scores_of(models: Tensor, samples: Tensor) -> Tensor:
     """``[..., classes, n]`` the scores that models ``[..., classes, width]`` give to samples."""
-    return (models.reshape(-1, models.shape[-1]) @ samples.T).view(*models.shape[:-1], -1)
+    return linear(models.reshape(-1, models.shape[-1]), samples).view(*models.shape[:-1], -1)
 
 
 def gradients_of(scores: Tensor, labels: Tensor, samples: Tensor) -> Tensor:
@@ -92,5 +93,5 @@ def gradients_of(scores: Tensor, labels: Tensor, samples: Tensor) -> Tensor:
     likely = scores.softmax(1)
     chosen = labels.unsqueeze(1)
     likely.scatter_add_(1, chosen, likely.new_full((), -1.0).expand(chosen.shape))
-    products = (likely.flatten(0, 1) @ samples).div_(samples.shape[0])
+    products = linear(likely.flatten(0, 1), samples.T).div_(samples.shape[0])
     return products.view(*scores.shape[:2], -1)
