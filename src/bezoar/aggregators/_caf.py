@@ -45,8 +45,9 @@ class CAF(EstimatingAggregator):
         squared = neighbourhood.squared_distances()
         enough = (neighbourhood.size - 2 * neighbourhood.estimate).unsqueeze(-1)
         best, least = normalised(left), torch.full_like(left[..., :1], torch.inf)
+        takes = torch.ones_like(least, dtype=torch.bool)
         for _ in range(left.shape[-1]):  # each round takes all of somebody's weight
-            going_on = left.sum(-1, keepdim=True) > enough + ROUNDING
+            going_on = takes & (left.sum(-1, keepdim=True) > enough + ROUNDING)
             if answered_at_once() and not bool(going_on.any()):
                 break
             here = going_on.squeeze(-1) if answered_at_once() else slice(None)
@@ -57,6 +58,7 @@ class CAF(EstimatingAggregator):
             least[here] = torch.where(better, variance, least[here])
             farthest = (away * (before > 0)).amax(-1, keepdim=True)
             going_on &= farthest > 0  # where all are equal there is nothing to take away
+            takes[here] = going_on
             rest = (1 - away / farthest).clamp_(min=0)
             smaller = (before * rest).masked_fill_(before * rest < ROUNDING, 0)
             left[here] = torch.where(going_on, smaller, before)

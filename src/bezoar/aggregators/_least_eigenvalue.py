@@ -14,6 +14,9 @@ from bezoar.aggregators._spectrum import about_mean
 #: Sets whose covariance matrices are looked at together.
 TOGETHER = 4096
 
+#: Power iterations for a bound of the largest eigenvalue, and how far that may be off by rounding.
+POWERS, ROUNDING = 10, 1e-8
+
 
 @dataclass(frozen=True)
 class LeastEigenvalue(LeastSubset):
@@ -39,15 +42,57 @@ class LeastEigenvalue(LeastSubset):
             parts = members.split(at_a_time, dim=-2)
             return torch.cat([_largest(squared.unsqueeze(-3), some) for some in parts], dim=-1)
         sets = members.expand(*squared.shape[:-2], *members.shape[-2:])
-        batch, which = possible.expand(sets.shape[:-1]).flatten(0, -2).nonzero(as_tuple=True)
-        found = squared.new_full((len(batch),), 0.0)
-        matrices, chosen = squared.flatten(0, -3), sets.flatten(0, -3)[batch, which]
-        for first in range(0, len(batch), TOGETHER):
-            some = slice(first, first + TOGETHER)
-            found[some] = _largest(matrices[batch[some]], chosen[some])
-        spread = squared.new_full((len(matrices), sets.shape[-2]), torch.inf)
-        spread[batch, which] = found
-        return spread.view(sets.shape[:-1])
+        at_a_time = max(1, TOGETHER // sets.shape[-2])
+        rows = (
+            squared.flatten(0, -3).split(at_a_time),
+            sets.flatten(0, -3).split(at_a_time),
+            possible.expand(sets.shape[:-1]).flatten(0, -2).split(at_a_time),
+        )
+        found = [_least_known(*some) for some in zip(*rows, strict=True)]
+        return torch.cat(found).view(sets.shape[:-1])
+
+
+def _least_known(squared: Tensor, sets: Tensor, possible: Tensor) -> Tensor:
+    """``[n, s]`` the largest eigenvalue of every set that may have the least; elsewhere infinity.
+
+    Bounds from below tell which sets are worth an eigenvalue problem.
+
+    Args:
+        squared: ``[n, m, m]`` squared distances.
+        sets: ``[n, s, m]`` the members.
+        possible: ``[n, s]`` which sets are allowed.
+    """
+    bounds = _from_below(squared, sets).masked_fill_(~possible, torch.inf)
+    spread = torch.full_like(bounds, torch.inf)
+    promising = torch.zeros_like(possible).scatter_(-1, bounds.argmin(-1, keepdim=True), True)
+    for _ in range(2):
+        row, column = (promising & possible).nonzero(as_tuple=True)
+        spread[row, column] = _largest(squared[row], sets[row, column])
+        least = spread.amin(-1, keepdim=True)
+        promising = spread.isinf() & (bounds <= least * (1 + ROUNDING))
+    return spread
+
+
+def _from_below(squared: Tensor, sets: Tensor) -> Tensor:
+    """``[n, s]`` what some power iterations find, which no largest eigenvalue is less than.
+
+    Inner products about the mean are ``−P D P / 2`` of the squared distances ``D``, where ``P``
+    takes away the mean over the members. They begin at the member farthest from the others.
+    """
+    share = sets / sets.sum(-1, keepdim=True).clamp(min=1)
+    tiny = torch.finfo(squared.dtype).tiny
+    scale = squared.amax((-2, -1), keepdim=True).clamp_(min=tiny)
+    matrix = squared / (-2 * scale)
+
+    def centred(vectors: Tensor) -> Tensor:
+        return vectors.sub_((share * vectors).sum(-1, keepdim=True)).mul_(sets)
+
+    far = ((sets @ squared) * sets).argmax(-1, keepdim=True)
+    vector = centred(torch.zeros_like(sets).scatter_(-1, far, 1.0))
+    for _ in range(POWERS):
+        before, vector = vector, centred(vector @ matrix)
+    length = before.square().sum(-1).clamp_(min=tiny)
+    return (before * vector).sum(-1).div_(length) * scale.squeeze(-1)
 
 
 def _largest(squared: Tensor, members: Tensor) -> Tensor:

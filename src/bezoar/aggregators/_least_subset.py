@@ -74,11 +74,12 @@ class LeastSubset(EstimatingAggregator):
             possible: ``[..., s]`` which of them are allowed.
             bad: ``[..., m]`` which inputs are not finite.
         """
-        spread = self.spread(squared, members.to(torch.float64), possible)
-        # Sets with bad members come after all others, and those that are not possible last.
+        # Of sets with bad members those with the fewest are allowed.
         found = (members & bad.unsqueeze(-2)).sum(-1)
         fewest = found.masked_fill(~possible, members.shape[-1] + 1).amin(-1, keepdim=True)
-        spread = spread.masked_fill(~possible | (found > fewest), torch.inf)
+        allowed = possible & (found <= fewest)
+        spread = self.spread(squared, members.to(torch.float64), allowed)
+        spread = spread.masked_fill(~allowed, torch.inf)
         least = spread.amin(-1, keepdim=True)
         first = (spread <= least * (1 + TIE)).to(torch.uint8).argmax(-1, keepdim=True)
         return members.gather(-2, first.unsqueeze(-1).expand(*first.shape, members.shape[-1]))[

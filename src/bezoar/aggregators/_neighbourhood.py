@@ -134,16 +134,7 @@ class Neighbourhood:
             combination: ``[..., m]`` weights that sum to one.
         """
         assert self.gram is not None
-        products = (self.gram @ combination.unsqueeze(-1)).squeeze(-1)
-        norm = (products * combination).sum(-1, keepdim=True)
-        diagonal = self.gram.diagonal(dim1=-2, dim2=-1)
-        return diagonal.sub(products, alpha=2).add_(norm).clamp_(min=0)
-
-    def length(self, difference: Tensor) -> Tensor:
-        """``[..., 1]`` the length of a combination whose weights ``[..., m]`` sum to zero."""
-        assert self.gram is not None
-        products = (self.gram @ difference.unsqueeze(-1)).squeeze(-1)
-        return (products * difference).sum(-1, keepdim=True).clamp_(min=0).sqrt_()
+        return squared_distances_to(self.gram, combination.unsqueeze(-2)).squeeze(-2)
 
     def sizes(self) -> Tensor:
         """``[..., m]`` how far from the reference the inputs are."""
@@ -205,6 +196,25 @@ class Neighbourhood:
         best = scores.amin(-1, keepdim=True)
         margin = (best.abs() * TIE).nan_to_num_(posinf=0)
         return self.lowest_index(scores <= best + margin)
+
+
+def squared_distances_to(gram: Tensor, combinations: Tensor) -> Tensor:
+    """``[..., c, m]`` squared distances of inputs to combinations of them.
+
+    Args:
+        gram: ``[..., m, m]`` the inputs' inner products.
+        combinations: ``[..., c, m]`` weights that sum to one.
+    """
+    products = combinations @ gram
+    norm = (products * combinations).sum(-1, keepdim=True)
+    diagonal = gram.diagonal(dim1=-2, dim2=-1).unsqueeze(-2)
+    return diagonal.sub(products, alpha=2).add_(norm).clamp_(min=0)
+
+
+def length(gram: Tensor, difference: Tensor) -> Tensor:
+    """``[..., 1]`` the length of a combination whose weights ``[..., m]`` sum to zero."""
+    products = (gram @ difference.unsqueeze(-1)).squeeze(-1)
+    return (products * difference).sum(-1, keepdim=True).clamp_(min=0).sqrt_()
 
 
 def pairwise(gram: Tensor) -> Tensor:

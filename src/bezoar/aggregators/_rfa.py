@@ -1,7 +1,7 @@
 """RFA: the geometric median."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
@@ -9,7 +9,12 @@ from torch import Tensor
 
 from bezoar._options import AtLeastOne, Positive
 from bezoar._questions import answered_at_once, some
-from bezoar.aggregators._neighbourhood import Neighbourhood, normalised
+from bezoar.aggregators._neighbourhood import (
+    Neighbourhood,
+    length,
+    normalised,
+    squared_distances_to,
+)
 from bezoar.aggregators._rule import THREATS, WeightedAggregator
 
 #: Distances below this share of the inputs' distance to the reference cannot be told from zero.
@@ -17,6 +22,9 @@ ROUNDING = 1e-7
 
 #: Neighbourhoods up to this size are worth solving a linear system for.
 NEWTON = 64
+
+#: Neighbourhoods that are done are set aside when their Gram matrices have more entries than this.
+FEWER = 1 << 12
 
 #: Steps that are taken where asking whether all medians are found would make the host wait.
 ROUNDS = 24
@@ -79,45 +87,101 @@ class RFA(WeightedAggregator):
         else:
             known *= reach <= ROUNDING * neighbourhood.sizes()
         done = known.any(-1, keepdim=True)
-        typical = reach.amin(-1, keepdim=True)
-        final = self.smoothing * typical
         ones = usable.to(torch.float64)
         place = normalised(ones)
-        weights = torch.where(done, normalised(known), place)
         distances = neighbourhood.squared_distances_to(place).sqrt_()
-        coarse = distances.mul(ones).amax(-1, keepdim=True)
-        settled = torch.zeros_like(done)
+        assert neighbourhood.gram is not None
+        return self._search(
+            _Search(
+                *(neighbourhood.gram, squared, ones, reach.amin(-1, keepdim=True)),
+                *(place, distances, distances.mul(ones).amax(-1, keepdim=True)),
+                *(torch.where(done, normalised(known), place), done, torch.zeros_like(done)),
+            ).in_rows()
+        ).view(place.shape)
+
+    def _search(self, here: "_Search") -> Tensor:
+        """``[n, m]`` the weights of the medians."""
+        found, rows = here.weights, torch.arange(len(here.done), device=here.done.device)
         rounds = self.iterations if answered_at_once() else min(self.iterations, ROUNDS)
         for step in range(rounds):
-            coarse = torch.maximum(coarse / 32, final)
-            closeness = ones / torch.maximum(distances, coarse)
-            new = normalised(closeness)
+            coarse = torch.maximum(here.coarse / 32, self.smoothing * here.typical)
+            new = normalised(here.ones / torch.maximum(here.distances, coarse))
             # Who is done stays, however long others beside it take.
-            weights = torch.where(done, weights, new)
-            done = done | settled
-            if answered_at_once() and bool(done.all()):
-                break
-            if step == 0 or usable.shape[-1] > NEWTON:
-                distances = neighbourhood.squared_distances_to(new).sqrt_()
-            else:
-                jump = _newton_step(squared, distances, place, closeness, coarse)
-                # From near a cluster Newton leaps too far, and Weiszfeld creeps.
-                short, long = place.lerp(jump, 1 / 16), place.lerp(new, 16)
-                tries = torch.stack([new, jump, short, long])
-                found = neighbourhood.squared_distances_to(tries).sqrt_()
-                sums = (found * ones).sum(-1, keepdim=True).nan_to_num_(nan=torch.inf)
-                sums[0] *= 1 - GAIN
-                best = sums.argmin(0, keepdim=True).expand(1, *new.shape)
-                new = tries.gather(0, best).squeeze(0)
-                distances = found.gather(0, best).squeeze(0)
-            if step > 1:
-                smoothed = (closeness * coarse > BARELY).any(-1, keepdim=True) & (coarse > final)
-                settled = neighbourhood.length(new - place) <= self.tolerance * typical
-                settled &= ~smoothed
-            place = new
+            weights = torch.where(here.done, here.weights, new)
+            here = replace(here, coarse=coarse, weights=weights, done=here.done | here.settled)
+            if answered_at_once():
+                left = (~here.done.squeeze(-1)).nonzero().squeeze(-1)
+                if not len(left):
+                    break
+                if (len(rows) - len(left)) * here.gram[0].numel() > FEWER:
+                    found[rows] = weights
+                    rows, here, new = rows[left], here.of(left), new[left]
+            here = self._moved(here, new, step)
+        found[rows] = here.weights
         if rounds < self.iterations:
-            some(~done)  # the rest of the iterations may be needed
-        return weights
+            some(~here.done)  # the rest of the iterations may be needed
+        return found
+
+    def _moved(self, here: "_Search", new: Tensor, step: int) -> "_Search":
+        """The search a step on: where Weiszfeld's iteration goes, ``new``, or further."""
+        closeness = here.ones / torch.maximum(here.distances, here.coarse)
+        tries = new.unsqueeze(-2)
+        if step > 0 and new.shape[-1] <= NEWTON:
+            jump = _newton_step(here.squared, here.distances, here.place, closeness, here.coarse)
+            # From near a cluster Newton leaps too far, and Weiszfeld creeps.
+            short, long = here.place.lerp(jump, 1 / 16), here.place.lerp(new, 16)
+            tries = torch.stack([new, jump, short, long], dim=-2)
+        found = squared_distances_to(here.gram, tries).sqrt_()
+        sums = (found @ here.ones.unsqueeze(-1)).nan_to_num_(nan=torch.inf)
+        sums[..., 0, :] *= 1 - GAIN
+        best = sums.argmin(-2, keepdim=True).expand(*new.shape[:-1], 1, new.shape[-1])
+        new, distances = tries.gather(-2, best).squeeze(-2), found.gather(-2, best).squeeze(-2)
+        settled = here.settled
+        if step > 1:
+            smoothed = (closeness * here.coarse > BARELY).any(-1, keepdim=True)
+            smoothed &= here.coarse > self.smoothing * here.typical
+            settled = length(here.gram, new - here.place) <= self.tolerance * here.typical
+            settled &= ~smoothed
+        return replace(here, place=new, distances=distances, settled=settled)
+
+
+@dataclass(frozen=True)
+class _Search:
+    """The search for some medians.
+
+    Attributes:
+        gram: ``[..., m, m]`` the inputs' inner products.
+        squared: ``[..., m, m]`` their squared distances.
+        ones: ``[..., m]`` one at inputs that are usable, zero elsewhere.
+        typical: ``[..., 1]`` how far the nearest half of the inputs reaches.
+        place: ``[..., m]`` where the search is, as weights.
+        distances: ``[..., m]`` from there to the inputs.
+        coarse: ``[..., 1]`` the smoothing.
+        weights: ``[..., m]`` the medians, as far as they are known.
+        done: ``[..., 1]`` whether they are.
+        settled: ``[..., 1]`` whether the last step was a short one.
+    """
+
+    gram: Tensor
+    squared: Tensor
+    ones: Tensor
+    typical: Tensor
+    place: Tensor
+    distances: Tensor
+    coarse: Tensor
+    weights: Tensor
+    done: Tensor
+    settled: Tensor
+
+    def in_rows(self) -> "_Search":
+        """With one leading dimension."""
+        leading = self.place.ndim - 1
+        parts = {name: each.flatten(0, leading - 1) for name, each in vars(self).items()}
+        return _Search(**parts)
+
+    def of(self, rows: Tensor) -> "_Search":
+        """The search in some neighbourhoods, of a search in rows."""
+        return _Search(**{name: each.index_select(0, rows) for name, each in vars(self).items()})
 
 
 def _newton_step(
