@@ -177,7 +177,9 @@ class Neighbourhood:
         larger = values[..., 1:] > values[..., :-1] * (1 + TIE)
         level = torch.empty_like(order).scatter_(-1, order, pad(larger.cumsum(-1), (1, 0)))
         level = level.masked_fill_(~mask, level.shape[-1])
-        return ((level << 32) | index).argsort(-1).argsort(-1)
+        order = ((level << 32) | index).argsort(-1)
+        places = torch.arange(order.shape[-1], device=order.device).expand_as(order)
+        return torch.empty_like(order).scatter_(-1, order, places)
 
     def lowest_index(self, chosen: Tensor) -> Tensor:
         """``[..., m]`` one-hot: of the slots ``chosen``, the one of the lowest agent."""
