@@ -15,6 +15,7 @@ from bezoar.aggregators._neighbourhood import (
     TIE,
     Neighbourhood,
     OutputLayer,
+    cosines,
     normalised,
     pairwise,
 )
@@ -250,9 +251,7 @@ def _less_similar(neighbourhood: Neighbourhood, raw: Tensor, first: Tensor) -> T
 
 def _values(neighbourhood: Neighbourhood, raw: Tensor, members: Tensor) -> Tensor:
     """``[clusters, ...]`` each one's share of the inputs times how little alike its members are."""
-    norms = raw.diagonal(dim1=-2, dim2=-1).clamp(min=0).sqrt()
-    scale = norms.unsqueeze(-1) * norms.unsqueeze(-2)
-    cosine = torch.where(scale > 0, raw / scale.clamp(min=torch.finfo(raw.dtype).tiny), 0)
+    cosine = cosines(raw)
     cosine.diagonal(dim1=-2, dim2=-1).zero_()
     inside = members.unsqueeze(-1) & members.unsqueeze(-2)
     least = cosine.masked_fill(~inside, torch.inf).amin(-1).masked_fill_(~members, 0)

@@ -213,6 +213,13 @@ def pairwise(gram: Tensor) -> Tensor:
     return (diagonal.unsqueeze(-1) + diagonal.unsqueeze(-2) - 2 * gram).clamp_(min=0)
 
 
+def cosines(gram: Tensor) -> Tensor:
+    """``[..., m, m]`` cosine similarities from a Gram matrix; zero where there is nothing."""
+    norms = gram.diagonal(dim1=-2, dim2=-1).clamp(min=0).sqrt()
+    scale = norms.unsqueeze(-1) * norms.unsqueeze(-2)
+    return torch.where(scale > 0, gram / scale.clamp(min=torch.finfo(gram.dtype).tiny), 0)
+
+
 def normalised(weights: Tensor) -> Tensor:
     """``weights`` scaled to sum to one over the last dimension."""
     return weights / weights.sum(-1, keepdim=True)
