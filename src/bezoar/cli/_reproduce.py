@@ -31,7 +31,7 @@ from bezoar.paper import (
     Variant,
     Whose,
 )
-from bezoar.report import Page, write_report
+from bezoar.report import Page, check_markdown, write_report
 
 #: What needs no runs of specs, and who writes it.
 TABLES: dict[str, Callable[[Path, str], Page]] = {
@@ -75,7 +75,7 @@ def reproduce(given: Mapping[str, Any]) -> None:
     variant, markdown = read_variant(given), given["markdown"]
     out, seeds, workers = given["out"], given["seeds"], given["workers"]
     if markdown:
-        paper.check_record(markdown)
+        check_markdown(markdown)
     chosen = [part for name in given["figures"] for part in choose("figure", name, NAMES)]
     wanted = list(dict.fromkeys(chosen))
     commands = {name: _command(name, seeds, variant) for name in wanted}

@@ -7,6 +7,7 @@ from typing import Any
 from bezoar import studies
 from bezoar._options import choose
 from bezoar.cli._screen import busy, console, print_page, print_path, training_progress
+from bezoar.report import check_markdown
 from bezoar.studies import STUDIES
 
 #: What the name of everything stands for.
@@ -17,7 +18,7 @@ def study(given: Mapping[str, Any]) -> None:
     """Train the studies that were asked for, each in a folder of its own, and print their pages."""
     markdown: Path | None = given["markdown"]
     if markdown is not None:
-        studies.check_markdown(markdown)
+        check_markdown(markdown)
     wanted = dict.fromkeys(part for name in given["names"] for part in choose("study", name, NAMES))
     defaults = {
         "seeds": studies.SEEDS,
