@@ -1,9 +1,24 @@
 """Files that are there as a whole or not at all, also after a power cut."""
 
 import errno
+import hashlib
 import os
 import secrets
 from pathlib import Path
+
+#: When a file was last changed, its bytes, and its number: another version differs in one of them.
+FileVersion = tuple[int, int, int]
+
+
+def file_version(path: Path) -> FileVersion:
+    """Which version of a file is there now, so that what was read of it can be kept until then."""
+    found = path.stat()
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+def digest(content: bytes) -> str:
+    """A checksum of some bytes."""
+    return hashlib.sha256(content).hexdigest()
 
 
 def write_synced(path: Path, content: bytes) -> None:
