@@ -216,17 +216,7 @@ def _check_fields(spec: RunSpec, softmax: bool, dataset: data.Dataset) -> None:
             raise BezoarError(f"{field}: softmax regression has no use for it, found {found!r}")
     if spec.order != defaults["order"].default and spec.batch is None:
         raise BezoarError(f"order: {spec.order!r} is an order of batches; give a batch, too")
-    if spec.augment and len(dataset.sample_shape) != 3:
-        raise BezoarError(
-            f"augment: needs images [channels, height, width], found samples of shape "
-            f"{list(dataset.sample_shape)}"
-        )
-    batch = spec.batch or 1
-    if batch % spec.accumulate:
-        raise BezoarError(
-            f"accumulate: a batch of {batch} cannot be cut into {spec.accumulate} equal parts; "
-            "allowed: numbers that divide it"
-        )
+    training.check_batches(spec.batch or 1, spec.accumulate, spec.augment, dataset.sample_shape)
 
 
 def train(

@@ -19,7 +19,7 @@ from bezoar.attacks import LabelAttack
 from bezoar.data import Dataset, Partition
 from bezoar.models import ModelFactory, make, pool_buffers, set_weights
 from bezoar.training._agent_samples import AgentSamples, Labels
-from bezoar.training._batches import Batches, Order
+from bezoar.training._batches import Batches, Order, check_batches
 from bezoar.training._flat_model import BUFFERS, FlatModel, Lender
 from bezoar.training._judges import averages_that_judge, check_model_judges
 from bezoar.training._run import Run, State
@@ -105,18 +105,11 @@ class NetworkTask(DatasetTask):
     def _check_options(self) -> None:
         for run in self.runs:
             check_model_judges(run.attack)
-        shape = list(self.dataset.train.shape)
-        if self.augment and len(shape) != 4:
-            raise BezoarError(f"augment: needs images [n, channels, height, width], found {shape}")
         whole("accumulate", self.accumulate, 1)
         for field in ("gradient_samples", "threads"):
             if getattr(self, field) is not None:
                 whole(field, getattr(self, field), 1)
-        if self.batches.batch % self.accumulate:
-            raise BezoarError(
-                f"accumulate: a batch of {self.batches.batch} cannot be cut into "
-                f"{self.accumulate} equal parts; allowed: numbers that divide it"
-            )
+        check_batches(self.batches.batch, self.accumulate, self.augment, self.dataset.sample_shape)
         if self.autocast is not None:
             choose("autocast", self.autocast, AUTOCAST)
 
