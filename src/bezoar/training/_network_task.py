@@ -42,7 +42,7 @@ class NetworkTask(DatasetTask):
     An agent's gradient is that of the mean cross-entropy over a batch of its own samples, see
     :class:`~bezoar.training._batches.Batches`. Models are ``[runs, agents, D]``: the weight of the
     output layer first, then the other parameters in the module's order. How parameters lie in
-    memory, whose buffers are, and on which threads agents are computed is in docs/architecture.md.
+    memory, whose buffers are, and on which threads agents are computed is in docs/training.md.
 
     Gradients for metrics (ξ, A, the cost f) are those of the cost that is trained: means over all
     local samples, or over ``gradient_samples`` of them, in parts as large as what training computes
