@@ -322,6 +322,11 @@ def read_toml(path: str | Path) -> dict[str, Any]:
         raise BezoarError(f"spec: {path} is not valid TOML: {error}") from error
 
 
+def read_spec(path: Path) -> RunSpec:
+    """The spec in a TOML file; a relative path in it is relative to the file."""
+    return RunSpec.read(read_toml(path), path.parent)
+
+
 def _check_depth(value: Any, allowed: int = DEPTH) -> None:
     if isinstance(value, dict | list):
         if not allowed:
