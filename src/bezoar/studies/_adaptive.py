@@ -31,7 +31,7 @@ def _cases() -> list[Case]:
     ]
 
 
-def _findings(results: Results) -> Sequence[str]:
+def _answer(results: Results) -> Sequence[str]:
     place = PLACES["by_class"]
     sentences = [f"Adaptive rules: {losses(results, RULES)}."]
     for panel in results.panels:
@@ -54,5 +54,5 @@ ADAPTIVE = Study(
     "by class? One of ten agents flips its labels; rules know how many inputs are poisoned.",
     "partition",
     _cases,
-    _findings,
+    _answer,
 )

@@ -52,7 +52,7 @@ ENTRY = 2.0
 def write_study(folder: Path, study: Study, results: Results, command: str) -> Page:
     """Write a study into a folder: its page, a picture, and its table for machines and people."""
     table = _table(results, study.axis)
-    found = " ".join(study.findings(results))
+    found = " ".join(study.answer(results))
     [picture] = _picture(folder / f"{study.name}.png", study, results)
     alt = f"Accuracy of each rule by {study.axis}, a plot for each of: {', '.join(results.panels)}."
     return Page(

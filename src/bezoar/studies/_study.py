@@ -119,7 +119,7 @@ class Study:
         question: the question.
         axis: what changes along the axis of each plot.
         cases: makes its cases.
-        findings: says what was found, a sentence each.
+        answer: what the results say, a sentence each.
         fields: fields of all specs.
     """
 
@@ -128,7 +128,7 @@ class Study:
     question: str
     axis: str
     cases: Callable[[], Sequence[Case]]
-    findings: Callable[[Results], Sequence[str]]
+    answer: Callable[[Results], Sequence[str]]
     fields: Mapping[str, Any] = field(default_factory=dict)
 
 
