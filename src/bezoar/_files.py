@@ -1,4 +1,4 @@
-"""Files that are there as a whole or not at all, also after a power cut."""
+"""Files written whole or not at all, even in a power cut; and versions of files."""
 
 import errno
 import hashlib
@@ -57,7 +57,10 @@ def write_whole(path: Path, content: bytes) -> Path:
         os.replace(aside, path)
     except BaseException as error:
         if isinstance(error, OSError):
-            error.filename, error.filename2 = str(path), None  # nobody knows the other file
+            error.filename, error.filename2 = (
+                str(path),
+                None,
+            )  # the user does not know the other file
         aside.unlink(missing_ok=True)
         raise
     sync_folder(path.parent)

@@ -88,7 +88,7 @@ def plain_options(make: Callable[..., Any], values: Mapping[str, Any]) -> dict[s
 
 
 def default_options(make: Callable[..., Any]) -> dict[str, Any]:
-    """The default of every option as a document holds it, but of those that must be given."""
+    """The default of every option that has one, as a document holds it."""
     known = options_model(make).model_fields.items()
     return plain_options(
         make, {name: field.default for name, field in known if not field.is_required()}

@@ -25,7 +25,7 @@ OWN = "_bezoar_own_"
 
 
 class Kind(NamedTuple):
-    """The package that has the parts of one kind, and names of things in it.
+    """Where the parts of one kind are found: a package, and the names of objects in it.
 
     Attributes:
         room: the package that has them.
@@ -142,7 +142,7 @@ def is_part(kind: str, found: Any) -> bool:
 
 
 def as_part(kind: str, found: Any) -> Any:
-    """A part as it is; of a user's function that stands for one, the part with its defaults."""
+    """The part that an object is or stands for; a function gives the part with its defaults."""
     found = _taken(kind, found)
     if KINDS[kind].adapt and callable(found) and not is_part(kind, found):
         return _adapted(kind, found)()
@@ -150,7 +150,7 @@ def as_part(kind: str, found: Any) -> Any:
 
 
 def _taken(kind: str, found: Any) -> Any:
-    """What a user has for a part as a part, such as a networkx graph as a network."""
+    """The part that an object stands for, as a networkx graph stands for a network."""
     return getattr(_room(kind), KINDS[kind].take)(found) if KINDS[kind].take else found
 
 
@@ -176,7 +176,7 @@ def source_of(kind: str, name: str) -> str | None:
     """A checksum of the code that defines a part; ``None`` for the package's own.
 
     Raises:
-        BezoarError: if nobody can tell, as for a class typed into an interpreter.
+        BezoarError: if that code cannot be found, as for a class typed into an interpreter.
     """
     make = inspect.unwrap(maker(kind, name))
     module = getattr(make, "__module__", "") or ""

@@ -54,7 +54,7 @@ class Before(ABC):
 
     @staticmethod
     def inputs_after(rule: Any, inputs: Any) -> Any:
-        """How many inputs are left of so many."""
+        """How many inputs the rule then has."""
         return inputs
 
     @staticmethod

@@ -20,7 +20,7 @@ class Krum(EstimatingAggregator):
     mean of several. Inputs that are not finite are never returned unless there is nothing else.
 
     Args:
-        keep: the mean of so many inputs with the lowest scores is returned, at most of
+        keep: the mean of this many inputs with the lowest scores is returned, at most of
             ``N̄_w − Q_w``; ``"most"`` means just these.
     """
 

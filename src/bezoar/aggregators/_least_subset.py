@@ -12,7 +12,7 @@ from torch.nn.functional import pad
 from bezoar.aggregators._neighbourhood import TIE, Neighbourhood, normalised
 from bezoar.aggregators._rule import EstimatingAggregator
 
-#: With up to so many inputs every set is tried.
+#: With up to this many inputs every set is tried.
 ENUMERATED = 12
 
 
@@ -88,7 +88,7 @@ class LeastSubset(EstimatingAggregator):
 
 @cache
 def _sets(inputs: int, most: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    """``[s, inputs]`` every set that lacks at most so many, and ``[s]`` how many it lacks.
+    """``[s, inputs]`` every set that lacks ``most`` inputs or fewer, and ``[s]`` how many it lacks.
 
     Of sets that lack as many the one with the lowest members comes first.
     """

@@ -24,11 +24,12 @@ from bezoar.aggregators._rule import WeightedAggregator
 #: Neighbourhoods up to this size are split in two by trying every split.
 ENUMERATED = 12
 
-#: Larger ones are split from several starts: each of so many inputs with these parts of all inputs,
-#: the nearest to it.
+#: Larger ones are split from several starts: around each of this many inputs, the nearest of all
+#: inputs, in these parts.
 CENTRES, PARTS = 32, (1 / 4, 1 / 2, 3 / 4)
 
-#: From a start all inputs are assigned anew so often; then they move one by one, at most so often.
+#: From a start all inputs are assigned anew this often; then they move one by one, up to this many
+#: times.
 LLOYD_STEPS, MOVES = 8, 200
 
 #: Moves that are made where asking whether all are done would make the host wait.

@@ -50,7 +50,7 @@ class RFA(WeightedAggregator):
     Args:
         smoothing: the final ``ν`` as a share of how far the nearest half of the inputs reaches.
         tolerance: the iteration stops when it moves by no more than this share of that reach.
-        iterations: and at the latest after so many steps.
+        iterations: it stops after this many steps at the latest.
     """
 
     smoothing: Positive = 1e-6

@@ -37,7 +37,7 @@ UP_TO = "up_to_"
 
 
 def _read_estimate(found: Any, read: ValidatorFunctionWrapHandler) -> Any:
-    """Read an estimate, or list what is allowed. The exact number was once called true."""
+    """Read an estimate, or list what is allowed. Old specs call the exact number true."""
     try:
         return read("exact" if found == "true" or found is True else found)
     except ValidationError:
@@ -345,7 +345,7 @@ class RankAggregator(CoordinateAggregator, ABC):
 
     def ranks(self, size: int, estimate: int) -> Sequence[float]:
         """The weight of each rank for one number of inputs and one estimate."""
-        return _ranks(self, size, estimate)
+        return _known_rank_weights(self, size, estimate)
 
     def combine(
         self, values: Sequence[Tensor], estimate: int, dtype: torch.dtype, iteration: int
@@ -365,7 +365,7 @@ class RankAggregator(CoordinateAggregator, ABC):
 
 
 @cache
-def _ranks(rule: RankAggregator, size: int, estimate: int) -> Sequence[float]:
+def _known_rank_weights(rule: RankAggregator, size: int, estimate: int) -> Sequence[float]:
     found: Sequence[float] = rule.rank_weights(size, torch.tensor(estimate)).tolist()
     return found
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from bezoar._options import Positive
 from bezoar.aggregators._rule import THREATS, CoordinateAggregator
 
-#: Values that differ by so many roundings are equal: the sign of their difference means nothing.
+#: Values that differ by this many roundings are equal: the sign of their difference means nothing.
 #: In half precision everything is rounded so much that differences do mean something.
 ROUNDING = 64
 

@@ -1,4 +1,4 @@
-"""Attacks that take no thought: copies, noise, zeros, and what is not a number."""
+"""Simple attacks: copies, noise, zeros, and values that are not finite."""
 
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal

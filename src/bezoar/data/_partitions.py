@@ -94,7 +94,7 @@ class IID(Partitioner):
 
 @dataclass(frozen=True)
 class Dirichlet(Partitioner):
-    """Each class dealt out in proportions drawn from a symmetric Dirichlet distribution.
+    """Each class is divided in proportions drawn from a symmetric Dirichlet distribution.
 
     Args:
         alpha: the concentration: large is nearly i.i.d., small leaves few classes to an agent.
@@ -115,10 +115,10 @@ class Dirichlet(Partitioner):
             sizes = np.diff(bounds, axis=1, prepend=0)
             if np.all(sizes.sum(axis=0) > 0):
                 owners = np.empty(len(labels), dtype=np.int64)
-                dealt = np.repeat(np.tile(np.arange(agents), classes), sizes.ravel())
+                assigned = np.repeat(np.tile(np.arange(agents), classes), sizes.ravel())
                 starts = np.concatenate([[0], np.cumsum(counts)])
                 for start, stop in pairwise(starts):
-                    owners[rng.permutation(by_class[start:stop])] = dealt[start:stop]
+                    owners[rng.permutation(by_class[start:stop])] = assigned[start:stop]
                 return owners
         raise BezoarError(
             f"partition dirichlet: in {DRAWS} draws with alpha {self.alpha} some of {agents} "

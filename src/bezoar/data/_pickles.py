@@ -29,7 +29,7 @@ def read_pickle(content: bytes, name: str) -> Any:
 
 
 class _StandIn:
-    """A class whose own state no pickle can set: asked of the class, this lacks an argument."""
+    """A class that no pickle can change: its ``__setstate__`` fails when called on the class."""
 
     def __setstate__(self, state: Any) -> None:
         raise BezoarError(f"a {type(self).__name__} with a state")

@@ -34,7 +34,7 @@ def poisoned_network(
     placement: str | None = None,
     seed: int = 0,
 ) -> Network:
-    """A network with a word on who is poisoned.
+    """A network whose poisoned agents are chosen by number, name or placement.
 
     Args:
         choice, seed: the network, and what random placements follow from.
@@ -63,7 +63,7 @@ def dataset_of(spec: RunSpec) -> Dataset:
 
 
 def partition_of(spec: RunSpec, agents: int, dataset: Dataset | None = None) -> Partition:
-    """Which of so many agents holds which samples in a run of a spec.
+    """Which agent holds which samples in a run of a spec.
 
     If its data is at hand it is given: the file it was read from may have changed since.
     """
@@ -76,8 +76,8 @@ def run_key(spec: RunSpec) -> str:
     return identity(spec, network_of(spec), dataset_of(spec))
 
 
-# What parts are made from may change while a process lives. So the maker of a part, and the state
-# of the files it reads, are told beside the choice.
+# What parts are made from may change while a process lives. So caches go by the maker of a part
+# and the versions of the files it reads, too.
 
 
 def _maker(choice: Choice) -> Any:

@@ -62,7 +62,7 @@ class NetworkTask(DatasetTask):
         autocast: ``"bfloat16"`` or ``"float16"``: compute products in this type. Not every
             processor can.
         threads: 1 to compute agents side by side; more to compute them one after the other, each
-            operation on so many threads. By default what is faster when training starts.
+            operation on this many threads. By default what is faster when training starts.
     """
 
     def __init__(
@@ -242,7 +242,7 @@ class NetworkTask(DatasetTask):
     ) -> Tensor:
         """Add the gradient over some samples, times ``share``, to ``out [D]``.
 
-        They are computed in so many equal parts, one after the other.
+        They are computed in ``parts`` of equal size, one after the other.
 
         Returns:
             The mean cross-entropy, times ``share``.

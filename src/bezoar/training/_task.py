@@ -129,7 +129,7 @@ class Task(ABC):
             samples: how many samples are drawn, in every iteration anew.
             iteration: which iteration it is.
         """
-        raise BezoarError("losses: this task cannot tell those of single models")
+        raise BezoarError("losses: this task has none of single models")
 
     def test(
         self,
