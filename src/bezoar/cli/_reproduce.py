@@ -56,7 +56,7 @@ def read_variant(given: Mapping[str, Any]) -> Variant:
     """The variant that the options of the command ask for."""
     quick, scale = given["quick"], given["scale"]
     if quick and scale not in (None, "quick"):
-        raise BezoarError(f"quick: is a scale of its own, found the scale {scale!r} beside it")
+        raise BezoarError(f"quick: it is a scale, found the scale {scale!r} too; give one of them")
     scales: dict[str, Scale] = {name: name for name in get_args(Scale)}
     settings: dict[str, Whose] = {name: name for name in get_args(Whose)}
     return Variant(

@@ -12,9 +12,9 @@ from pydantic import Field
 
 from bezoar._arrays import Ints
 from bezoar._errors import BezoarError
-from bezoar._options import Part, Positive
+from bezoar._options import AtLeastOne, Part, Positive
 
-#: How often a Dirichlet partition is drawn again when an agent came away empty.
+#: How often a Dirichlet partition is drawn again when an agent got no samples.
 DRAWS = 100
 
 
@@ -122,7 +122,7 @@ class Dirichlet(Partitioner):
                 return owners
         raise BezoarError(
             f"partition dirichlet: in {DRAWS} draws with alpha {self.alpha} some of {agents} "
-            "agents always came away empty; raise alpha or use fewer agents"
+            "agents always got no samples; raise alpha or use fewer agents"
         )
 
 
@@ -134,7 +134,7 @@ class Drawn(Partitioner):
         samples: how many each draws.
     """
 
-    samples: Annotated[int, Field(ge=1)] = 8
+    samples: AtLeastOne = 8
 
     name: ClassVar[str] = "drawn"
 
@@ -174,6 +174,6 @@ class ByClass(Partitioner):
         empty = np.flatnonzero(np.bincount(owners, minlength=agents) == 0)
         if len(empty):
             raise BezoarError(
-                f"partition by_class: agent {empty[0]} comes away empty; use fewer agents"
+                f"partition by_class: agent {empty[0]} gets no samples; use fewer agents"
             )
         return owners

@@ -52,7 +52,7 @@ class ByteArray(_StandIn):
         if isinstance(content, str):  # the bytes of Python 2
             content = content.encode("latin1")
         if not isinstance(kind, _ByteType) or not isinstance(content, bytes):
-            raise BezoarError("an array of other things than bytes")
+            raise BezoarError("an array of something other than bytes")
         if min(shape, default=0) < 0 or prod(shape) != len(content):
             raise BezoarError(f"an array of shape {shape} with {len(content)} bytes")
         values = np.frombuffer(content, dtype=np.uint8)

@@ -213,7 +213,7 @@ def _check_fields(spec: RunSpec, softmax: bool, dataset: data.Dataset) -> None:
     for field in ("augment", "accumulate", "autocast", "gradient_samples"):
         found = getattr(spec, field)
         if softmax and found != defaults[field].default:
-            raise BezoarError(f"{field}: softmax regression has no use for it, found {found!r}")
+            raise BezoarError(f"{field}: softmax regression does not use it, found {found!r}")
     if spec.order != defaults["order"].default and spec.batch is None:
         raise BezoarError(f"order: {spec.order!r} is an order of batches; give a batch, too")
     training.check_batches(spec.batch or 1, spec.accumulate, spec.augment, dataset.sample_shape)
