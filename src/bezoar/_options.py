@@ -21,6 +21,9 @@ from bezoar._errors import BezoarError
 T = TypeVar("T")
 
 Positive = Annotated[float, Field(gt=0)]
+NonNegative = Annotated[float, Field(ge=0)]
+Factor = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+BelowOne = Annotated[float, Field(ge=0, lt=1)]
 Count = Annotated[int, Field(ge=0)]
 AtLeastOne = Annotated[int, Field(ge=1)]
 Share = Annotated[float, Field(ge=0, le=1)]

@@ -65,7 +65,6 @@ class _ByScores(LabelAttack):
     """
 
     tie: ClassVar[float] = 1e-5
-    dynamic: ClassVar[bool] = True
 
     def corrupt(self, labels: Ints, classes: int, rng: np.random.Generator) -> Ints:
         return labels  # what they become is decided in training
