@@ -9,7 +9,7 @@ from torch import Tensor
 from bezoar._options import Positive
 from bezoar.aggregators._centered_clipping import THRESHOLD, clipping_factor
 from bezoar.aggregators._neighbourhood import Neighbourhood
-from bezoar.aggregators._rule import THREATS, Estimate, WeightedAggregator, moved_towards
+from bezoar.aggregators._rule import Estimate, WeightedAggregator, moved_towards
 from bezoar.networks import Mixing
 
 #: Sums of mixing weights this close are equal.
@@ -41,7 +41,6 @@ class ClippedGossip(WeightedAggregator):
     label: ClassVar[str] = "CG"
     colour: ClassVar[str] = "#E69F00"
     marker: ClassVar[str] = "v"
-    withstands: ClassVar[tuple[str, ...]] = tuple(THREATS)
     breakdown: ClassVar[float] = 1.0
     majority_dominant: ClassVar[bool] = False
 

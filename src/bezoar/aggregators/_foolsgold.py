@@ -1,14 +1,13 @@
 """FoolsGold: the less weight, the more alike the updates were so far."""
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 import torch
-from pydantic import Field
 from torch import Tensor
 
-from bezoar._options import AtLeastOne, Positive
-from bezoar.aggregators._neighbourhood import Neighbourhood, OutputLayer, cosines, normalised
+from bezoar._options import Positive
+from bezoar.aggregators._neighbourhood import Head, Neighbourhood, OutputLayer, cosines, normalised
 from bezoar.aggregators._rule import WeightedAggregator, one_hot
 
 #: What the largest weight is lowered to, so that its logit is finite; as in the authors' code.
@@ -34,7 +33,7 @@ class FoolsGold(WeightedAggregator):
         confidence: how far weights are spread, ``κ``.
     """
 
-    head: tuple[Annotated[int, Field(ge=2)], AtLeastOne] | None = None
+    head: Head | None = None
     confidence: Positive = 1.0
 
     name: ClassVar[str] = "foolsgold"

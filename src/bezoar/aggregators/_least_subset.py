@@ -4,6 +4,7 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cache
 from itertools import combinations
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -24,6 +25,9 @@ class LeastSubset(EstimatingAggregator):
     the inputs nearest to it. Of equally good sets the one with the lowest agents is taken. Inputs
     that are not finite are dropped first; the output is NaN only where more of them come in.
     """
+
+    breakdown: ClassVar[float] = 1 / 2
+    majority_dominant: ClassVar[bool] = True
 
     @abstractmethod
     def spread(self, squared: Tensor, members: Tensor, possible: Tensor) -> Tensor:

@@ -2,17 +2,16 @@
 
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Annotated, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
-from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import pad
 
-from bezoar._options import AtLeastOne
 from bezoar._questions import answered_at_once, some
 from bezoar.aggregators._neighbourhood import (
     TIE,
+    Head,
     Neighbourhood,
     OutputLayer,
     cosines,
@@ -57,7 +56,7 @@ class LFighter(WeightedAggregator):
             NaN.
     """
 
-    head: tuple[Annotated[int, Field(ge=2)], AtLeastOne] | None = None
+    head: Head | None = None
     on: Literal["models", "updates"] = "models"
 
     name: ClassVar[str] = "lfighter"

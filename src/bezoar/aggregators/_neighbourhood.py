@@ -2,16 +2,22 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
 import torch
+from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import pad
 
 from bezoar._errors import BezoarError
+from bezoar._options import AtLeastOne
 
 #: Scores nearer to each other than this share of the largest are a tie.
 TIE = 1e-10
+
+
+#: The option of rules that look at output layers: ``(classes, features)``.
+Head = tuple[Annotated[int, Field(ge=2)], AtLeastOne]
 
 
 @dataclass(frozen=True)
@@ -154,6 +160,16 @@ class Neighbourhood:
         """``[..., m, m]`` squared distances between the inputs."""
         assert self.gram is not None
         return pairwise(self.gram)
+
+    def finite_distances(self, to_itself: float) -> Tensor:
+        """``[..., m, m]`` squared distances between the inputs; infinite where one is not finite.
+
+        On the diagonal is ``to_itself``.
+        """
+        both = self.finite.unsqueeze(-1) & self.finite.unsqueeze(-2)
+        squared = self.squared_distances().masked_fill_(~both, torch.inf)
+        squared.diagonal(dim1=-2, dim2=-1).fill_(to_itself)
+        return squared
 
     def distances_to_own(self) -> Tensor:
         """``[..., m]`` squared distances to the own message; infinite at what is not finite."""

@@ -10,7 +10,7 @@ from torch import Tensor
 from bezoar._options import AtLeastOne, Positive
 from bezoar._questions import answered_at_once, some
 from bezoar.aggregators._neighbourhood import Neighbourhood, normalised
-from bezoar.aggregators._rule import THREATS, WeightedAggregator
+from bezoar.aggregators._rule import WeightedAggregator
 
 #: Distances below this share of the inputs' distance to the reference cannot be told from zero.
 ROUNDING = 1e-7
@@ -61,7 +61,6 @@ class RFA(WeightedAggregator):
     label: ClassVar[str] = "RFA"
     colour: ClassVar[str] = "#882255"
     marker: ClassVar[str] = "X"
-    withstands: ClassVar[tuple[str, ...]] = tuple(THREATS)
     breakdown: ClassVar[float] = 1 / 2
     majority_dominant: ClassVar[bool] = True
 

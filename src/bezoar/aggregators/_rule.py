@@ -69,7 +69,8 @@ class Aggregator(Part):
         before: what is done to the inputs before, in a composed rule such as ``nnm+krum``.
         keeps: what the rule must keep when it drops inputs, for the error where it cannot.
         withstands: which of :data:`THREATS` leave a regular agent's output within bounds, with the
-            rule's default options and an exact estimate; empty where nobody has said.
+            rule's default options and an exact estimate; empty where nobody has said. By default
+            all of them, if some share of poisoned inputs may send anything.
         breakdown: up to which share of poisoned inputs that holds of messages, as the number of
             inputs grows; 0 where a fixed number of them is enough to break the rule.
         majority_dominant: whether it returns what all regular inputs say, if they are a strict
@@ -84,6 +85,11 @@ class Aggregator(Part):
     withstands: ClassVar[tuple[str, ...]] = ()
     breakdown: ClassVar[float | None] = None
     majority_dominant: ClassVar[bool | None] = None
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "withstands" not in vars(cls) and cls.breakdown:
+            cls.withstands = tuple(THREATS)
 
     def __call__(self, messages: ArrayLike | Tensor, network: Network) -> Tensor:
         """Aggregate at every agent.
