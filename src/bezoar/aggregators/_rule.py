@@ -47,8 +47,8 @@ def _read_estimate(found: Any, read: ValidatorFunctionWrapHandler) -> Any:
         ) from None
 
 
-#: An agent's estimate of its poisoned inputs: the exact number; the largest exact number in the
-#: network; one number for all; or one number for all but where the rule cannot bear so many.
+#: An agent's estimate of its poisoned inputs: the exact number; the largest one in the network; one
+#: number for all; or one number for all, lower where the rule cannot bear so many.
 Estimate = Annotated[
     Literal["exact", "max"] | Count | Annotated[str, Field(pattern=f"^{UP_TO}(0|[1-9][0-9]*)$")],
     WrapValidator(_read_estimate),
@@ -69,10 +69,10 @@ class Aggregator(Part):
         before: what is done to the inputs before, in a composed rule such as ``nnm+krum``.
         keeps: what the rule must keep when it drops inputs, for the error where it cannot.
         withstands: which of :data:`THREATS` leave a regular agent's output within bounds, with the
-            rule's default options and an exact estimate; empty where nobody has said. By default
-            all of them, if some share of poisoned inputs may send anything.
-        breakdown: up to which share of poisoned inputs that holds of messages, as the number of
-            inputs grows; 0 where a fixed number of them is enough to break the rule.
+            rule's default options and an exact estimate; by default all if it has a breakdown
+            point, else nobody has said.
+        breakdown: the share of poisoned inputs below which that holds of messages, with many
+            inputs; 0 where a fixed number of them is enough to break the rule.
         majority_dominant: whether it returns what all regular inputs say, if they are a strict
             majority and say the same, wherever the rule is possible.
     """
@@ -158,7 +158,7 @@ class Aggregator(Part):
         return ()
 
     def samples_judged(self) -> int:
-        """On how many of its own samples an agent takes the loss of each input; mostly none."""
+        """On how many of its own samples an agent takes the loss of each input; often none."""
         return 0
 
     def sums_updates(self) -> bool:
@@ -326,7 +326,7 @@ class CoordinateAggregator(Aggregator, ABC):
 class RankAggregator(CoordinateAggregator, ABC):
     """A rule that sorts each coordinate of the inputs and averages by rank.
 
-    With ``keep_own`` the neighbours' values have the ranks from 1, and the own value has rank 0.
+    With ``keep_own`` the neighbours' values have ranks from 1, and the own value has rank 0.
     """
 
     @abstractmethod
@@ -372,8 +372,7 @@ class RankAggregator(CoordinateAggregator, ABC):
 
 @cache
 def _known_rank_weights(rule: RankAggregator, size: int, estimate: int) -> Sequence[float]:
-    found: Sequence[float] = rule.rank_weights(size, torch.tensor(estimate)).tolist()
-    return found
+    return list(rule.rank_weights(size, torch.tensor(estimate)).tolist())
 
 
 def weighted_sum(values: Sequence[tuple[Tensor, float]], dtype: torch.dtype) -> Tensor:
@@ -392,11 +391,6 @@ def weighted_sum(values: Sequence[tuple[Tensor, float]], dtype: torch.dtype) -> 
     for value, weight in others:
         total.add_(value, alpha=weight)
     return total
-
-
-def moved_towards(neighbourhood: Neighbourhood, moves: Tensor) -> Tensor:
-    """``[..., m]`` the weights of ``y_w + Σ_v s_v (y_v − y_w)``, with the moves ``s [..., m]``."""
-    return one_hot(neighbourhood.finite, 0) * (1 - moves.sum(-1, keepdim=True)) + moves
 
 
 def one_hot(like: Tensor, slot: int) -> Tensor:

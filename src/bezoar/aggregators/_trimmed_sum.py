@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 
 from bezoar._options import Positive
-from bezoar.aggregators._clipped_gossip import ROUNDING
+from bezoar.aggregators._clipped_gossip import ROUNDING, moved_towards
 from bezoar.aggregators._neighbourhood import Neighbourhood
-from bezoar.aggregators._rule import EstimatingAggregator, moved_towards
+from bezoar.aggregators._rule import EstimatingAggregator
 from bezoar.networks import Mixing
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from itertools import product
 
-from bezoar.studies._study import MEAN, Case, Results, Study, label, losses
+from bezoar.studies._study import MEAN, Case, Results, Study, label, standings
 
 #: Rules that return ``z`` where all regular inputs are ``z``, whatever the poisoned ones are.
 RULES = (
@@ -33,7 +33,7 @@ def _cases() -> list[Case]:
 
 def _answer(results: Results) -> Sequence[str]:
     place = PLACES["by_class"]
-    sentences = [f"Adaptive rules: {losses(results, RULES)}."]
+    sentences = [f"Adaptive rules: {standings(results, RULES)}."]
     for panel in results.panels:
         best = results.best(panel, place, RULES)
         behind = sum(results.is_ahead(panel, place, MEAN, rule) for rule in RULES)

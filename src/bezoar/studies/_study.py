@@ -139,7 +139,7 @@ def label(rule: str) -> str:
     return f"{made.label} {options}".strip()
 
 
-def losses(results: Results, rules: Sequence[str], other: str = MEAN) -> str:
+def standings(results: Results, rules: Sequence[str], other: str = MEAN) -> str:
     """How many rules are behind and ahead of another one, over all panels and places."""
     behind = ahead = level = 0
     for panel in results.panels:
