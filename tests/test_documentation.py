@@ -111,3 +111,10 @@ def test_the_architecture_page_quotes_the_engine():
     assert len(quoted) == 3
     for code, module in zip(quoted, (modules[0], *modules[1:] * 2), strict=True):
         assert code in module.read_text(encoding="utf-8")
+
+
+def test_the_architecture_page_stays_a_map():
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    assert len(page.split()) <= 1000  # two pages; details are on the pages of their topics
+    for link in ("rules.md", "training.md", "variants.md", "networks.md", "machines.md"):
+        assert link in page

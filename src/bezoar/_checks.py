@@ -1,4 +1,4 @@
-"""Refusing arguments that nothing can be made of."""
+"""Checks of arguments: each returns the value, or raises an error that says what is allowed."""
 
 import os
 from math import isnan

@@ -1,4 +1,4 @@
-"""What users' mistakes raise."""
+"""The errors that users' mistakes raise."""
 
 
 class BezoarError(ValueError):

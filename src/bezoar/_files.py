@@ -1,9 +1,24 @@
-"""Files that are there as a whole or not at all, also after a power cut."""
+"""Files written whole or not at all, even in a power cut; and versions of files."""
 
 import errno
+import hashlib
 import os
 import secrets
 from pathlib import Path
+
+#: When a file was last changed, its bytes, and its number: another version differs in one of them.
+FileVersion = tuple[int, int, int]
+
+
+def file_version(path: Path) -> FileVersion:
+    """Which version of a file is there now, so that what was read of it can be kept until then."""
+    found = path.stat()
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+def digest(content: bytes) -> str:
+    """A checksum of some bytes."""
+    return hashlib.sha256(content).hexdigest()
 
 
 def write_synced(path: Path, content: bytes) -> None:
@@ -42,7 +57,10 @@ def write_whole(path: Path, content: bytes) -> Path:
         os.replace(aside, path)
     except BaseException as error:
         if isinstance(error, OSError):
-            error.filename, error.filename2 = str(path), None  # nobody knows the other file
+            error.filename, error.filename2 = (
+                str(path),
+                None,
+            )  # the user does not know the other file
         aside.unlink(missing_ok=True)
         raise
     sync_folder(path.parent)

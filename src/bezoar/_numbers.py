@@ -16,7 +16,7 @@ def number(value: float) -> str:
 def with_spread(values: Sequence[float], digits: int | None = None) -> str:
     """The mean of some values and their standard deviation: ``0.8312 ±0.0041``.
 
-    Both have so many ``digits`` after the point; by default as many as :func:`number` gives the
+    Both have this many ``digits`` after the point; by default as many as :func:`number` gives the
     mean.
     """
     mean = sum(values) / len(values)

@@ -21,6 +21,9 @@ from bezoar._errors import BezoarError
 T = TypeVar("T")
 
 Positive = Annotated[float, Field(gt=0)]
+NonNegative = Annotated[float, Field(ge=0)]
+Factor = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+BelowOne = Annotated[float, Field(ge=0, lt=1)]
 Count = Annotated[int, Field(ge=0)]
 AtLeastOne = Annotated[int, Field(ge=1)]
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -88,7 +91,7 @@ def plain_options(make: Callable[..., Any], values: Mapping[str, Any]) -> dict[s
 
 
 def default_options(make: Callable[..., Any]) -> dict[str, Any]:
-    """The default of every option as a document holds it, but of those that must be given."""
+    """The default of every option that has one, as a document holds it."""
     known = options_model(make).model_fields.items()
     return plain_options(
         make, {name: field.default for name, field in known if not field.is_required()}

@@ -4,7 +4,6 @@ A choice is a registered name (``ios``), a name in a module (``package.module:Ru
 a file (``path/to/rules.py:Rule``).
 """
 
-import hashlib
 import importlib
 import inspect
 import sys
@@ -16,6 +15,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from bezoar._errors import BezoarError
+from bezoar._files import digest
 from bezoar._options import choose
 
 Maker = Callable[..., Any]
@@ -25,7 +25,7 @@ OWN = "_bezoar_own_"
 
 
 class Kind(NamedTuple):
-    """The package that has the parts of one kind, and names of things in it.
+    """Where the parts of one kind are found: a package, and the names of objects in it.
 
     Attributes:
         room: the package that has them.
@@ -142,7 +142,7 @@ def is_part(kind: str, found: Any) -> bool:
 
 
 def as_part(kind: str, found: Any) -> Any:
-    """A part as it is; of a user's function that stands for one, the part with its defaults."""
+    """The part that an object is or stands for; a function gives the part with its defaults."""
     found = _taken(kind, found)
     if KINDS[kind].adapt and callable(found) and not is_part(kind, found):
         return _adapted(kind, found)()
@@ -150,7 +150,7 @@ def as_part(kind: str, found: Any) -> Any:
 
 
 def _taken(kind: str, found: Any) -> Any:
-    """What a user has for a part as a part, such as a networkx graph as a network."""
+    """The part that an object stands for, as a networkx graph stands for a network."""
     return getattr(_room(kind), KINDS[kind].take)(found) if KINDS[kind].take else found
 
 
@@ -176,7 +176,7 @@ def source_of(kind: str, name: str) -> str | None:
     """A checksum of the code that defines a part; ``None`` for the package's own.
 
     Raises:
-        BezoarError: if nobody can tell, as for a class typed into an interpreter.
+        BezoarError: if that code cannot be found, as for a class typed into an interpreter.
     """
     make = inspect.unwrap(maker(kind, name))
     module = getattr(make, "__module__", "") or ""
@@ -188,12 +188,12 @@ def source_of(kind: str, name: str) -> str | None:
     package = sys.modules.get(top)
     if module != "__main__" and package is not None and hasattr(package, "__path__"):
         files = (path for folder in package.__path__ for path in Path(folder).rglob("*.py"))
-        return _digest(b"".join(path.read_bytes() for path in sorted(files)))
+        return digest(b"".join(path.read_bytes() for path in sorted(files)))
     try:
         file = inspect.getsourcefile(make)
         if file and Path(file).is_file():
-            return _digest(Path(file).read_bytes())
-        return _digest(inspect.getsource(make).encode())
+            return digest(Path(file).read_bytes())
+        return digest(inspect.getsource(make).encode())
     except (OSError, TypeError):
         raise BezoarError(
             f"{kind} {name}: its source cannot be found, so its runs cannot be told apart; put it "
@@ -254,7 +254,7 @@ def _module_in_file(path: Path) -> ModuleType:
         source = path.read_bytes()
     except OSError as error:
         raise BezoarError(f"cannot read {path}: {error.strerror}") from None
-    name = OWN + _digest(source)
+    name = OWN + digest(source)
     if name not in sys.modules:
         module = ModuleType(name)
         module.__file__ = str(path)
@@ -265,7 +265,3 @@ def _module_in_file(path: Path) -> ModuleType:
             del sys.modules[name]
             raise BezoarError(f"{path} cannot be run: {type(error).__name__}: {error}") from error
     return sys.modules[name]
-
-
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()

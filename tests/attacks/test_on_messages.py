@@ -1,5 +1,6 @@
 """Attacks on messages, against their definitions written out for one receiver."""
 
+from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
@@ -176,3 +177,14 @@ def test_in_training(name, honest):
     assert np.isfinite(found["accuracy_mean"]).all()
     regular = list(networks.fan().regular)
     assert not torch.equal(found.models[regular], honest.models[regular])
+
+
+def test_what_an_attack_does_follows_from_its_methods():
+    @dataclass(frozen=True)
+    class Silence(attacks.Attack):
+        """Send nothing but zeros."""
+
+        def on_messages(self, seen):
+            return torch.zeros_like(seen.own_messages())
+
+    assert (Silence.lies, Silence.dynamic, Silence.triggers) == (True, False, False)

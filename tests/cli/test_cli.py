@@ -153,7 +153,7 @@ def test_the_table_of_threats_is_what_the_rules_declare():
     assert "send any numbers: below 1/2 of the inputs. " in shown
     assert "Majority-dominant: yes. Order of ρ in δ_max: O(δ/(1−2δ))." in shown
     assert "not said" in inside("list", "aggregators", "nnm+krum", "--threats").stdout
-    assert "--threats: it is told of aggregators, found 'attacks'" in str(
+    assert "threats: only aggregators declare them, found 'attacks'" in str(
         inside("list", "attacks", "--threats").exception
     )
 

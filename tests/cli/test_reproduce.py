@@ -183,7 +183,7 @@ def test_a_wrong_name_is_refused_before_anything_is_done(tmp_path, arguments, me
     [
         (["--scale", "tiny"], "scale: 'tiny' is not known; allowed: "),
         (["--setting", "author"], "setting: 'author' is not known; allowed: authors"),
-        (["--quick", "--scale", "small"], "quick: is a scale of its own, found the scale 'small'"),
+        (["--quick", "--scale", "small"], "quick: it is a scale, found the scale 'small'"),
         (["--markdown", "page.html"], "markdown: expected a name that ends in .md, found 'page"),
     ],
 )

@@ -119,7 +119,7 @@ def test_any_number_of_agents_draws_as_many_samples_each():
 
 
 def test_by_class_refuses_an_agent_without_samples():
-    with pytest.raises(BezoarError, match="agent 2 comes away empty"):
+    with pytest.raises(BezoarError, match="agent 2 gets no samples"):
         data.partition("by_class")(np.array([0, 0, 1, 1]), 3, 3, rng())
 
 

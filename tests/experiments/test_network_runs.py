@@ -65,8 +65,8 @@ def test_a_field_beside_a_spec_takes_the_defaults_of_the_new_model():
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"model": "softmax", "augment": True}, "augment: softmax regression has no use for it"),
-        ({"model": "softmax", "accumulate": 2}, "accumulate: softmax regression has no use"),
+        ({"model": "softmax", "augment": True}, "augment: softmax regression does not use it"),
+        ({"model": "softmax", "accumulate": 2}, "accumulate: softmax regression does not use it"),
         ({"model": "softmax", "gradient_samples": 5}, "gradient_samples: softmax regression"),
         ({"model": "softmax", "batch": None, "order": "consecutive"}, "order: 'consecutive' is an"),
         ({"accumulate": 3}, "accumulate: a batch of 4 cannot be cut into 3 equal parts"),

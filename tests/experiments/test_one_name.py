@@ -23,7 +23,11 @@ SPELLINGS = {
         ["ios:keep_own=yes", {"name": "ios", "keep_own": True}, aggregators.IOS(keep_own=True)],
         ["clipped_gossip:threshold=1", {"name": "clipped_gossip", "threshold": 1.0}],
         ["krum:estimate=2", {"name": "krum", "estimate": np.int64(2)}],
+        ["nnm+krum", {"name": "krum", "before": "nnm"}, {"name": "krum", "before": ["nnm"]}],
     ],
+    "model": [["softmax", {"name": "softmax"}], ["mlp", "mlp:width=200", {"name": "mlp"}]],
+    "algorithm": [["adapt_then_combine"], ["gossip", "gossip:awake=1", {"name": "gossip"}]],
+    "listening": [[()], [[1, 2], (2, 1), {1, 2}, np.array([2, 1, 1])]],
     "attack": [
         ["label_flip", "label_flip:fraction=1", {"name": "label_flip", "fraction": 1.0}],
         ["targeted", {"name": "targeted", "source": 0}, "targeted:target=1,source=0"],
@@ -72,6 +76,15 @@ def test_who_is_poisoned_is_one_run_however_it_is_said(network, poisoned):
     assert len(keys) == 1
     for other in ([], [poisoned[0] - 1], 2):
         assert run_key(RunSpec.read({"network": network, "poisoned": other})) not in keys
+
+
+def test_of_a_placement_the_agents_count():
+    keys = {
+        placement: run_key(RunSpec.read({"network": "ring", "poisoned": 1, "placement": placement}))
+        for placement in (None, "last", "degree", "worst")
+    }
+    assert keys[None] == keys["last"] != keys["degree"]
+    assert run_key(RunSpec.read({"network": "ring", "poisoned": [0]})) == keys["degree"]
 
 
 def test_defaults_are_written_out_and_read_again():

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import bezoar
-from bezoar import BezoarError, Network, aggregators, networks, run
+from bezoar import BezoarError, Network, _parts, aggregators, networks, run
 from bezoar.aggregators import WeightedAggregator
 from bezoar.experiments import RunSpec, Store, prepare, spec_of
 
@@ -204,6 +204,24 @@ def test_a_module_is_named_by_its_package(tmp_path, monkeypatch):
     made = prepare(spec).run.aggregator
     assert type(made).__name__ == "Stubborn"
     assert RunSpec.read({"aggregator": made, "network": "ring"}) == spec
+
+
+def test_installed_packages_declare_entry_points(tmp_path, monkeypatch):
+    (tmp_path / "their_rules.py").write_text(RULE)
+    about = tmp_path / "their_rules-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: their-rules\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text("[bezoar.aggregator]\ntheirs = their_rules:Stubborn\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    _parts._entry_points.cache_clear()
+    try:
+        spec = RunSpec.read({"aggregator": "theirs:share=0.9", "network": "ring"})
+        made = prepare(spec).run.aggregator
+        assert (type(made).__module__, made.share) == ("their_rules", 0.9)
+        assert _parts.source_of("aggregator", "theirs") is not None
+    finally:
+        aggregators.AGGREGATORS.pop("theirs", None)
+        _parts._entry_points.cache_clear()
 
 
 def test_registered_parts_have_names():

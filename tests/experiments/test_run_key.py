@@ -6,6 +6,7 @@ from bezoar import BezoarError
 from bezoar.experiments import RunSpec, _identity, run_key
 
 CHANGES = {
+    "samples": 100,
     "dtype": "float64",
     "partition": "dirichlet:alpha=0.5",
     "network": "fan:agents=12",
@@ -14,14 +15,25 @@ CHANGES = {
     "aggregator": "ios",
     "silent_links": 0.1,
     "silent_agents": 0.1,
+    "model": "mlp",
+    "start": "random",
     "algorithm": "gossip",
     "rounds": 2,
     "optimizer": "momentum",
     "schedule": "constant",
     "weight_decay": 0.1,
+    "batch": 10,
+    "order": "consecutive",
+    "augment": True,
+    "local_steps": 2,
+    "accumulate": 2,
+    "autocast": "bfloat16",
+    "gradient_samples": 5,
     "iterations": 21,
     "every": 5,
     "metrics": ["accuracy"],
+    "agent_metrics": True,
+    "listening": [1],
     "seed": 1,
     "device": "cuda",
     "keep_models": True,
@@ -33,6 +45,9 @@ def key(**fields):
 
 
 def test_everything_that_matters_changes_the_key(monkeypatch):
+    # The format has one value; of the others the data and the network that they lead to count.
+    elsewhere = {"format", "dataset", "placement"}
+    assert set(CHANGES) == set(RunSpec.model_fields) - elsewhere
     keys = [key(), *(key(**{name: value}) for name, value in CHANGES.items())]
     for what in ("bezoar", "source", "torch", "numpy"):
         changed = _identity.versions() | {what: "0.0.0"}

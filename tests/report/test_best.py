@@ -7,7 +7,7 @@ from report_results import save
 
 from bezoar.experiments import RunSpec, Store
 from bezoar.report import Curve, Panel
-from bezoar.report._best import ranked_table, ranked_tables, verdicts
+from bezoar.report._best import best_rules, ranked_table, ranked_tables
 from bezoar.training import History
 
 #: Measured at 0, 10, … 100, so that the last fifth has three points.
@@ -39,7 +39,7 @@ def panel(tmp_path):
 
 
 def only(panel):
-    [(title, [found])] = verdicts([panel])
+    [(title, [found])] = best_rules([panel])
     assert title == panel.title
     return found
 
@@ -88,9 +88,9 @@ def test_a_rule_that_has_just_taken_the_lead_is_not_the_best(panel):
 
 
 def test_without_a_second_rule_or_what_agents_hold_there_is_no_verdict(panel):
-    assert verdicts([panel({"ios": [0.8, 0.8], "baseline": [0.9, 0.9]})]) == []
-    assert verdicts([panel({"ios": [0.8], "faba": [0.7]}, metrics=("accuracy",))]) == []
-    assert verdicts([]) == []
+    assert best_rules([panel({"ios": [0.8, 0.8], "baseline": [0.9, 0.9]})]) == []
+    assert best_rules([panel({"ios": [0.8], "faba": [0.7]}, metrics=("accuracy",))]) == []
+    assert best_rules([]) == []
 
 
 def test_a_run_that_diverged_is_no_rival(panel):

@@ -46,7 +46,8 @@ def key(of):
 
 
 def origin(seconds=1.0, trained_with=()):
-    return provenance(START, START + timedelta(seconds=seconds), trained_with)
+    ended = START + timedelta(seconds=seconds)
+    return provenance(START, ended) | {"trained_with": list(trained_with)}
 
 
 def finished(of, network=None, history=None):

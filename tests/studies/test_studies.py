@@ -37,7 +37,7 @@ def test_every_case_can_be_prepared(name, tiny_mnist):
 def test_what_is_found_is_told_and_drawn(name, tmp_path):
     study = STUDIES[name]
     results = made_up(study.cases())
-    one, other = study.findings(results), study.findings(made_up(study.cases(), seed=1))
+    one, other = study.answer(results), study.answer(made_up(study.cases(), seed=1))
     assert all(sentence.endswith(".") for sentence in one)
     assert one != other
     # Drawn where all seeds end alike, whose mean may be beyond them by rounding.
@@ -83,7 +83,7 @@ def test_a_small_study_becomes_a_page(tiny_mnist, tmp_path):
 
 def test_agents_change_seats_and_the_graph_stays():
     network = networks.fan(8, 1)
-    turns = studies.changing_seats(network, 5, seed=3)
+    turns = studies.shuffled_agents(network, 5, seed=3)
     assert all(turns.at(k) == network for k in range(1, 6))
     for first in (6, 11, 16):
         [other, *same] = [turns.at(k) for k in range(first, first + 5)]
@@ -91,5 +91,5 @@ def test_agents_change_seats_and_the_graph_stays():
         assert sorted(other.degrees) == sorted(network.degrees)
         assert other.poisoned == network.poisoned
     assert len({turns.at(k) for k in (1, 6, 11, 16)}) > 2
-    assert studies.changing_seats(network, 5, seed=3).at(7) == turns.at(7)
-    assert studies.changing_seats(network, 5, seed=4).at(7) != turns.at(7)
+    assert studies.shuffled_agents(network, 5, seed=3).at(7) == turns.at(7)
+    assert studies.shuffled_agents(network, 5, seed=4).at(7) != turns.at(7)

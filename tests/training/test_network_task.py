@@ -231,7 +231,7 @@ def test_features_cannot_be_augmented(small_mnist, workers):
     train, test = (part.reshape(len(part), -1) for part in (small_mnist.train, small_mnist.test))
     labels = small_mnist.train_labels, small_mnist.test_labels
     features = data.Dataset("features", train, labels[0], test, labels[1], classes=10)
-    told = r"augment: needs images \[n, channels, height, width\], found \[400, 784\]"
+    told = r"augment: needs images \[channels, height, width\], found samples of shape \[784\]"
     with pytest.raises(BezoarError, match=told):
         task_of(features, [run_of()], workers, augment=True)
 

@@ -2,15 +2,14 @@
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 import torch
-from pydantic import Field
 from torch import Tensor
 
-from bezoar._options import Positive, Share
+from bezoar._options import NonNegative, Positive, Share
 from bezoar.aggregators._neighbourhood import Neighbourhood
-from bezoar.aggregators._rule import THREATS, WeightedAggregator, one_hot
+from bezoar.aggregators._rule import WeightedAggregator, one_hot
 
 
 @dataclass(frozen=True)
@@ -28,14 +27,13 @@ class Balance(WeightedAggregator):
     """
 
     reach: Positive = 0.3
-    decay: Annotated[float, Field(ge=0)] = 1.0
+    decay: NonNegative = 1.0
     own: Share = 0.5
 
     name: ClassVar[str] = "balance"
     label: ClassVar[str] = "BALANCE"
     colour: ClassVar[str] = "#35978F"
     marker: ClassVar[str] = "x"
-    withstands: ClassVar[tuple[str, ...]] = tuple(THREATS)
     breakdown: ClassVar[float] = 1.0
     majority_dominant: ClassVar[bool] = False
 

@@ -54,7 +54,7 @@ class Before(ABC):
 
     @staticmethod
     def inputs_after(rule: Any, inputs: Any) -> Any:
-        """How many inputs are left of so many."""
+        """How many inputs the rule then has."""
         return inputs
 
     @staticmethod
@@ -74,10 +74,8 @@ class NNM(Before):
 
     @staticmethod
     def combinations(rule: Any, seen: Neighbourhood) -> tuple[Tensor, Neighbourhood]:
-        both = seen.finite.unsqueeze(-1) & seen.finite.unsqueeze(-2)
-        squared = seen.squared_distances().masked_fill_(~both, torch.inf)
-        squared.diagonal(dim1=-2, dim2=-1).zero_()
-        kept = seen.ranks(squared) < (seen.size - seen.estimate)[..., None, None]
+        ranks = seen.ranks(seen.finite_distances(0.0))
+        kept = ranks < (seen.size - seen.estimate)[..., None, None]
         return normalised(kept.to(torch.float64)), seen
 
     @staticmethod

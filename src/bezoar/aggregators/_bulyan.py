@@ -9,7 +9,7 @@ from torch import Tensor
 
 from bezoar.aggregators._meamed import extent_around_median, mean_around_median
 from bezoar.aggregators._neighbourhood import Neighbourhood
-from bezoar.aggregators._rule import THREATS, CoordinateAggregator, Estimate
+from bezoar.aggregators._rule import CoordinateAggregator, Estimate
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,6 @@ class Bulyan(CoordinateAggregator):
     label: ClassVar[str] = "Bulyan"
     colour: ClassVar[str] = "#4575B4"
     marker: ClassVar[str] = "_"
-    withstands: ClassVar[tuple[str, ...]] = tuple(THREATS)
     breakdown: ClassVar[float] = 1 / 4
     majority_dominant: ClassVar[bool] = True
     reads: ClassVar[str] = "gram"
@@ -48,11 +47,7 @@ class Bulyan(CoordinateAggregator):
 
     def choose(self, neighbourhood: Neighbourhood) -> Tensor:
         finite = neighbourhood.finite
-        distances = neighbourhood.squared_distances()
-        both = finite.unsqueeze(-1) & finite.unsqueeze(-2)
-        distances = distances.masked_fill_(~both, torch.inf)
-        distances.diagonal(dim1=-2, dim2=-1).fill_(torch.inf)
-        nearest, order = distances.sort(-1)
+        nearest, order = neighbourhood.finite_distances(torch.inf).sort(-1)
         left = neighbourhood.mask.expand(finite.shape)
         size, estimate = neighbourhood.size, neighbourhood.estimate
         wanted = (size - 2 * estimate).unsqueeze(-1)

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from bezoar._questions import answered_at_once
 from bezoar.aggregators._neighbourhood import Neighbourhood, normalised
-from bezoar.aggregators._rule import THREATS, EstimatingAggregator
+from bezoar.aggregators._rule import EstimatingAggregator
 from bezoar.aggregators._spectrum import widest_direction
 
 #: Weights below this are zero.
@@ -30,7 +30,6 @@ class CAF(EstimatingAggregator):
     label: ClassVar[str] = "CAF"
     colour: ClassVar[str] = "#C51B7D"
     marker: ClassVar[str] = "3"
-    withstands: ClassVar[tuple[str, ...]] = tuple(THREATS)
     breakdown: ClassVar[float] = 1 / 2
     majority_dominant: ClassVar[bool] = True
     keeps: ClassVar[str] = "takes twice that weight away and must keep some"

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from bezoar._options import AtLeastOne, Positive
 from bezoar.aggregators._neighbourhood import Neighbourhood
-from bezoar.aggregators._rule import THREATS, WeightedAggregator, one_hot
+from bezoar.aggregators._rule import WeightedAggregator, one_hot
 
 #: What the paper's authors use for softmax regression.
 THRESHOLD = 0.03
@@ -37,7 +37,6 @@ class CenteredClipping(WeightedAggregator):
     label: ClassVar[str] = "CC"
     colour: ClassVar[str] = "#CC79A7"
     marker: ClassVar[str] = "D"
-    withstands: ClassVar[tuple[str, ...]] = tuple(THREATS)
     breakdown: ClassVar[float] = 1.0
     majority_dominant: ClassVar[bool] = False
 

@@ -9,7 +9,7 @@ from torch import Tensor
 from bezoar._options import Positive
 from bezoar.aggregators._centered_clipping import THRESHOLD, clipping_factor
 from bezoar.aggregators._neighbourhood import Neighbourhood
-from bezoar.aggregators._rule import THREATS, Estimate, WeightedAggregator, moved_towards
+from bezoar.aggregators._rule import Estimate, WeightedAggregator, one_hot
 from bezoar.networks import Mixing
 
 #: Sums of mixing weights this close are equal.
@@ -41,7 +41,6 @@ class ClippedGossip(WeightedAggregator):
     label: ClassVar[str] = "CG"
     colour: ClassVar[str] = "#E69F00"
     marker: ClassVar[str] = "v"
-    withstands: ClassVar[tuple[str, ...]] = tuple(THREATS)
     breakdown: ClassVar[float] = 1.0
     majority_dominant: ClassVar[bool] = False
 
@@ -72,3 +71,8 @@ def _adaptive_threshold(neighbourhood: Neighbourhood, squared: Tensor) -> Tensor
     distances = squared.gather(-1, nearest_first).nan_to_num_(posinf=0)
     total = (weights * distances * near).sum(-1, keepdim=True)
     return (total / poisoned).sqrt_().masked_fill_(poisoned == 0, torch.inf)
+
+
+def moved_towards(neighbourhood: Neighbourhood, moves: Tensor) -> Tensor:
+    """``[..., m]`` the weights of ``y_w + Σ_v s_v (y_v − y_w)``, with the moves ``s [..., m]``."""
+    return one_hot(neighbourhood.finite, 0) * (1 - moves.sum(-1, keepdim=True)) + moves

@@ -8,9 +8,9 @@ from torch import Tensor
 
 from bezoar._options import Positive
 from bezoar.aggregators._centered_clipping import clipping_factor
-from bezoar.aggregators._clipped_gossip import ROUNDING
+from bezoar.aggregators._clipped_gossip import ROUNDING, moved_towards
 from bezoar.aggregators._neighbourhood import TIE, Neighbourhood
-from bezoar.aggregators._rule import THREATS, EstimatingAggregator, moved_towards
+from bezoar.aggregators._rule import EstimatingAggregator
 from bezoar.networks import Mixing
 
 
@@ -35,7 +35,6 @@ class ClippedSum(EstimatingAggregator):
     label: ClassVar[str] = "CS+"
     colour: ClassVar[str] = "#B2182B"
     marker: ClassVar[str] = "+"
-    withstands: ClassVar[tuple[str, ...]] = tuple(THREATS)
     breakdown: ClassVar[float] = 1.0
     majority_dominant: ClassVar[bool] = False
 

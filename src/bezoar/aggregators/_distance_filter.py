@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from bezoar.aggregators._neighbourhood import TIE, Neighbourhood, normalised
-from bezoar.aggregators._rule import THREATS, Aggregator, EstimatingAggregator, one_hot
+from bezoar.aggregators._rule import Aggregator, EstimatingAggregator, one_hot
 from bezoar.aggregators._trimmed_mean import TrimmedMean
 
 
@@ -28,7 +28,6 @@ class DistanceFilter(EstimatingAggregator):
     colour: ClassVar[str] = "#01665E"
     marker: ClassVar[str] = "|"
     keeps: ClassVar[str] = TrimmedMean.keeps
-    withstands: ClassVar[tuple[str, ...]] = tuple(THREATS)
     breakdown: ClassVar[float] = 1 / 2
     majority_dominant: ClassVar[bool] = False
 

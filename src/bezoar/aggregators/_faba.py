@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from bezoar.aggregators._neighbourhood import Neighbourhood, normalised
-from bezoar.aggregators._rule import THREATS, EstimatingAggregator
+from bezoar.aggregators._rule import EstimatingAggregator
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,6 @@ class FABA(EstimatingAggregator):
     label: ClassVar[str] = "FABA"
     colour: ClassVar[str] = "#009E73"
     marker: ClassVar[str] = "^"
-    withstands: ClassVar[tuple[str, ...]] = tuple(THREATS)
     breakdown: ClassVar[float] = 1 / 2
     majority_dominant: ClassVar[bool] = True
 

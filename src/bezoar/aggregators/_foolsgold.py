@@ -1,14 +1,13 @@
 """FoolsGold: the less weight, the more alike the updates were so far."""
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 import torch
-from pydantic import Field
 from torch import Tensor
 
-from bezoar._options import AtLeastOne, Positive
-from bezoar.aggregators._neighbourhood import Neighbourhood, OutputLayer, normalised
+from bezoar._options import Positive
+from bezoar.aggregators._neighbourhood import Head, Neighbourhood, OutputLayer, cosines, normalised
 from bezoar.aggregators._rule import WeightedAggregator, one_hot
 
 #: What the largest weight is lowered to, so that its logit is finite; as in the authors' code.
@@ -34,7 +33,7 @@ class FoolsGold(WeightedAggregator):
         confidence: how far weights are spread, ``κ``.
     """
 
-    head: tuple[Annotated[int, Field(ge=2)], AtLeastOne] | None = None
+    head: Head | None = None
     confidence: Positive = 1.0
 
     name: ClassVar[str] = "foolsgold"
@@ -61,7 +60,7 @@ class FoolsGold(WeightedAggregator):
         finite = finite & neighbourhood.finite[..., slot : slot + 1]
         both = finite.unsqueeze(-1) & finite.unsqueeze(-2)
         both.diagonal(dim1=-2, dim2=-1).fill_(False)
-        alike = _cosines(neighbourhood.gram).masked_fill_(~both, -torch.inf)
+        alike = cosines(neighbourhood.gram).masked_fill_(~both, -torch.inf)
         most = alike.amax(-1, keepdim=True)
         pardoned = (most.mT > most) & (most.mT > 0)
         alike = torch.where(pardoned, alike * (most / most.mT), alike)
@@ -73,10 +72,3 @@ class FoolsGold(WeightedAggregator):
         own = one_hot(neighbourhood.finite, 0)
         weights = torch.where(weights.sum(-1, keepdim=True) > 0, weights, own)
         return normalised(weights)
-
-
-def _cosines(gram: Tensor) -> Tensor:
-    """``[..., m, m]`` cosine similarities; zero where there is nothing."""
-    norms = gram.diagonal(dim1=-2, dim2=-1).clamp(min=0).sqrt()
-    scale = norms.unsqueeze(-1) * norms.unsqueeze(-2)
-    return torch.where(scale > 0, gram / scale.clamp(min=torch.finfo(gram.dtype).tiny), 0)

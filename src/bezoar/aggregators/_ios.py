@@ -7,7 +7,7 @@ from torch import Tensor
 
 from bezoar.aggregators._faba import drop_farthest
 from bezoar.aggregators._neighbourhood import Neighbourhood
-from bezoar.aggregators._rule import THREATS, Estimate, WeightedAggregator
+from bezoar.aggregators._rule import Estimate, WeightedAggregator
 from bezoar.networks import Mixing
 
 
@@ -33,7 +33,6 @@ class IOS(WeightedAggregator):
     label: ClassVar[str] = "IOS"
     colour: ClassVar[str] = "#56B4E9"
     marker: ClassVar[str] = "P"
-    withstands: ClassVar[tuple[str, ...]] = tuple(THREATS)
     breakdown: ClassVar[float] = 1 / 2
     majority_dominant: ClassVar[bool] = True
 

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from bezoar._options import AtLeastOne
 from bezoar.aggregators._neighbourhood import Neighbourhood, normalised
-from bezoar.aggregators._rule import THREATS, EstimatingAggregator
+from bezoar.aggregators._rule import EstimatingAggregator
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Krum(EstimatingAggregator):
     mean of several. Inputs that are not finite are never returned unless there is nothing else.
 
     Args:
-        keep: the mean of so many inputs with the lowest scores is returned, at most of
+        keep: the mean of this many inputs with the lowest scores is returned, at most of
             ``N̄_w − Q_w``; ``"most"`` means just these.
     """
 
@@ -30,17 +30,12 @@ class Krum(EstimatingAggregator):
     label: ClassVar[str] = "Krum"
     colour: ClassVar[str] = "#117733"
     marker: ClassVar[str] = "p"
-    withstands: ClassVar[tuple[str, ...]] = tuple(THREATS)
     breakdown: ClassVar[float] = 1 / 2
     majority_dominant: ClassVar[bool] = False  # it needs three inputs more than a majority
 
     def weights(self, neighbourhood: Neighbourhood) -> Tensor:
         finite = neighbourhood.finite
-        distances = neighbourhood.squared_distances()
-        present = finite.unsqueeze(-1) & finite.unsqueeze(-2)
-        distances = distances.masked_fill_(~present, torch.inf)
-        distances.diagonal(dim1=-2, dim2=-1).fill_(torch.inf)
-        nearest = distances.sort(-1).values
+        nearest = neighbourhood.finite_distances(torch.inf).sort(-1).values
         counted = (neighbourhood.size - neighbourhood.estimate - 2).clamp(min=1)[..., None, None]
         rank = torch.arange(nearest.shape[-1], device=nearest.device)
         scores = nearest.masked_fill_(rank >= counted, 0).sum(-1)

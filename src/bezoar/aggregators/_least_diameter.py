@@ -7,7 +7,6 @@ import torch
 from torch import Tensor
 
 from bezoar.aggregators._least_subset import LeastSubset
-from bezoar.aggregators._rule import THREATS
 
 
 @dataclass(frozen=True)
@@ -24,9 +23,6 @@ class LeastDiameter(LeastSubset):
     label: ClassVar[str] = "MDA"
     colour: ClassVar[str] = "#5E4FA2"
     marker: ClassVar[str] = "8"
-    withstands: ClassVar[tuple[str, ...]] = tuple(THREATS)
-    breakdown: ClassVar[float] = 1 / 2
-    majority_dominant: ClassVar[bool] = True
 
     def spread(self, squared: Tensor, members: Tensor, possible: Tensor) -> Tensor:
         diameter = torch.zeros_like(members[..., 0])

@@ -8,7 +8,6 @@ from torch import Tensor
 
 from bezoar._questions import answered_at_once
 from bezoar.aggregators._least_subset import LeastSubset
-from bezoar.aggregators._rule import THREATS
 from bezoar.aggregators._spectrum import about_mean
 
 #: Sets whose covariance matrices are looked at together.
@@ -32,9 +31,6 @@ class LeastEigenvalue(LeastSubset):
     label: ClassVar[str] = "SMEA"
     colour: ClassVar[str] = "#4D9221"
     marker: ClassVar[str] = "2"
-    withstands: ClassVar[tuple[str, ...]] = tuple(THREATS)
-    breakdown: ClassVar[float] = 1 / 2
-    majority_dominant: ClassVar[bool] = True
 
     def spread(self, squared: Tensor, members: Tensor, possible: Tensor) -> Tensor:
         if not answered_at_once():

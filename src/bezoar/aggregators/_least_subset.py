@@ -4,6 +4,7 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cache
 from itertools import combinations
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -12,7 +13,7 @@ from torch.nn.functional import pad
 from bezoar.aggregators._neighbourhood import TIE, Neighbourhood, normalised
 from bezoar.aggregators._rule import EstimatingAggregator
 
-#: With up to so many inputs every set is tried.
+#: With up to this many inputs every set is tried.
 ENUMERATED = 12
 
 
@@ -24,6 +25,9 @@ class LeastSubset(EstimatingAggregator):
     the inputs nearest to it. Of equally good sets the one with the lowest agents is taken. Inputs
     that are not finite are dropped first; the output is NaN only where more of them come in.
     """
+
+    breakdown: ClassVar[float] = 1 / 2
+    majority_dominant: ClassVar[bool] = True
 
     @abstractmethod
     def spread(self, squared: Tensor, members: Tensor, possible: Tensor) -> Tensor:
@@ -89,7 +93,7 @@ class LeastSubset(EstimatingAggregator):
 
 @cache
 def _sets(inputs: int, most: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    """``[s, inputs]`` every set that lacks at most so many, and ``[s]`` how many it lacks.
+    """``[s, inputs]`` every set that lacks ``most`` inputs or fewer, and ``[s]`` how many it lacks.
 
     Of sets that lack as many the one with the lowest members comes first.
     """

@@ -6,7 +6,6 @@ from typing import ClassVar
 from torch import Tensor
 
 from bezoar.aggregators._least_subset import LeastSubset
-from bezoar.aggregators._rule import THREATS
 
 
 @dataclass(frozen=True)
@@ -23,9 +22,6 @@ class LeastVariance(LeastSubset):
     label: ClassVar[str] = "MVA"
     colour: ClassVar[str] = "#2166AC"
     marker: ClassVar[str] = "1"
-    withstands: ClassVar[tuple[str, ...]] = tuple(THREATS)
-    breakdown: ClassVar[float] = 1 / 2
-    majority_dominant: ClassVar[bool] = True
 
     def spread(self, squared: Tensor, members: Tensor, possible: Tensor) -> Tensor:
         # Of sets of one size that is the one whose squared distances have the least sum.

@@ -2,19 +2,19 @@
 
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Annotated, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
-from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import pad
 
-from bezoar._options import AtLeastOne
 from bezoar._questions import answered_at_once, some
 from bezoar.aggregators._neighbourhood import (
     TIE,
+    Head,
     Neighbourhood,
     OutputLayer,
+    cosines,
     normalised,
     pairwise,
 )
@@ -23,11 +23,12 @@ from bezoar.aggregators._rule import WeightedAggregator
 #: Neighbourhoods up to this size are split in two by trying every split.
 ENUMERATED = 12
 
-#: Larger ones are split from several starts: each of so many inputs with these parts of all inputs,
-#: the nearest to it.
+#: Larger ones are split from several starts: around each of this many inputs, the nearest of all
+#: inputs, in these parts.
 CENTRES, PARTS = 32, (1 / 4, 1 / 2, 3 / 4)
 
-#: From a start all inputs are assigned anew so often; then they move one by one, at most so often.
+#: From a start all inputs are assigned anew this often; then they move one by one, up to this many
+#: times.
 LLOYD_STEPS, MOVES = 8, 200
 
 #: Moves that are made where asking whether all are done would make the host wait.
@@ -55,7 +56,7 @@ class LFighter(WeightedAggregator):
             NaN.
     """
 
-    head: tuple[Annotated[int, Field(ge=2)], AtLeastOne] | None = None
+    head: Head | None = None
     on: Literal["models", "updates"] = "models"
 
     name: ClassVar[str] = "lfighter"
@@ -250,9 +251,7 @@ def _less_similar(neighbourhood: Neighbourhood, raw: Tensor, first: Tensor) -> T
 
 def _values(neighbourhood: Neighbourhood, raw: Tensor, members: Tensor) -> Tensor:
     """``[clusters, ...]`` each one's share of the inputs times how little alike its members are."""
-    norms = raw.diagonal(dim1=-2, dim2=-1).clamp(min=0).sqrt()
-    scale = norms.unsqueeze(-1) * norms.unsqueeze(-2)
-    cosine = torch.where(scale > 0, raw / scale.clamp(min=torch.finfo(raw.dtype).tiny), 0)
+    cosine = cosines(raw)
     cosine.diagonal(dim1=-2, dim2=-1).zero_()
     inside = members.unsqueeze(-1) & members.unsqueeze(-2)
     least = cosine.masked_fill(~inside, torch.inf).amin(-1).masked_fill_(~members, 0)

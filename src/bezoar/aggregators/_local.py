@@ -6,7 +6,7 @@ from typing import ClassVar
 from torch import Tensor
 
 from bezoar.aggregators._neighbourhood import Neighbourhood
-from bezoar.aggregators._rule import THREATS, WeightedAggregator, one_hot
+from bezoar.aggregators._rule import WeightedAggregator, one_hot
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,6 @@ class Local(WeightedAggregator):
     label: ClassVar[str] = "Local"
     colour: ClassVar[str] = "#777777"
     marker: ClassVar[str] = "d"
-    withstands: ClassVar[tuple[str, ...]] = tuple(THREATS)
     breakdown: ClassVar[float] = 1.0
     majority_dominant: ClassVar[bool] = False
     reads: ClassVar[str] = "nothing"

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from bezoar.aggregators._rule import THREATS, CoordinateAggregator, Estimate
+from bezoar.aggregators._rule import CoordinateAggregator, Estimate
 
 #: Distances to the median are equal if they differ by no more than this share of the largest value,
 #: some roundings of float64.
@@ -35,7 +35,6 @@ class MeaMed(CoordinateAggregator):
     label: ClassVar[str] = "MeaMed"
     colour: ClassVar[str] = "#BC80BD"
     marker: ClassVar[str] = "."
-    withstands: ClassVar[tuple[str, ...]] = tuple(THREATS)
     breakdown: ClassVar[float] = 1 / 2
     majority_dominant: ClassVar[bool] = True
 

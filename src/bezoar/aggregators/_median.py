@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from bezoar.aggregators._neighbourhood import normalised
-from bezoar.aggregators._rule import THREATS, RankAggregator
+from bezoar.aggregators._rule import RankAggregator
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,6 @@ class Median(RankAggregator):
     label: ClassVar[str] = "Median"
     colour: ClassVar[str] = "#332288"
     marker: ClassVar[str] = "h"
-    withstands: ClassVar[tuple[str, ...]] = tuple(THREATS)
     breakdown: ClassVar[float] = 1 / 2
     majority_dominant: ClassVar[bool] = True
 

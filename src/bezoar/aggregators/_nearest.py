@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from bezoar.aggregators._neighbourhood import Neighbourhood, normalised
-from bezoar.aggregators._rule import THREATS, EstimatingAggregator, one_hot
+from bezoar.aggregators._rule import EstimatingAggregator, one_hot
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,6 @@ class Nearest(EstimatingAggregator):
     label: ClassVar[str] = "NNA"
     colour: ClassVar[str] = "#1B7F79"
     marker: ClassVar[str] = "*"
-    withstands: ClassVar[tuple[str, ...]] = tuple(THREATS)
     breakdown: ClassVar[float] = 1.0
     majority_dominant: ClassVar[bool] = False
 

@@ -2,16 +2,22 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
 import torch
+from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import pad
 
 from bezoar._errors import BezoarError
+from bezoar._options import AtLeastOne
 
 #: Scores nearer to each other than this share of the largest are a tie.
 TIE = 1e-10
+
+
+#: The option of rules that look at output layers: ``(classes, features)``.
+Head = tuple[Annotated[int, Field(ge=2)], AtLeastOne]
 
 
 @dataclass(frozen=True)
@@ -146,6 +152,16 @@ class Neighbourhood:
         assert self.gram is not None
         return pairwise(self.gram)
 
+    def finite_distances(self, to_itself: float) -> Tensor:
+        """``[..., m, m]`` squared distances between the inputs; infinite where one is not finite.
+
+        On the diagonal is ``to_itself``.
+        """
+        both = self.finite.unsqueeze(-1) & self.finite.unsqueeze(-2)
+        squared = self.squared_distances().masked_fill_(~both, torch.inf)
+        squared.diagonal(dim1=-2, dim2=-1).fill_(to_itself)
+        return squared
+
     def distances_to_own(self) -> Tensor:
         """``[..., m]`` squared distances to the own message; infinite at what is not finite."""
         own = torch.zeros_like(self.finite, dtype=torch.float64)
@@ -223,6 +239,13 @@ def pairwise(gram: Tensor) -> Tensor:
     """``[..., m, m]`` squared distances from a Gram matrix."""
     diagonal = gram.diagonal(dim1=-2, dim2=-1)
     return (diagonal.unsqueeze(-1) + diagonal.unsqueeze(-2) - 2 * gram).clamp_(min=0)
+
+
+def cosines(gram: Tensor) -> Tensor:
+    """``[..., m, m]`` cosine similarities from a Gram matrix; zero where there is nothing."""
+    norms = gram.diagonal(dim1=-2, dim2=-1).clamp(min=0).sqrt()
+    scale = norms.unsqueeze(-1) * norms.unsqueeze(-2)
+    return torch.where(scale > 0, gram / scale.clamp(min=torch.finfo(gram.dtype).tiny), 0)
 
 
 def normalised(weights: Tensor) -> Tensor:

@@ -15,7 +15,7 @@ from bezoar.aggregators._neighbourhood import (
     normalised,
     squared_distances_to,
 )
-from bezoar.aggregators._rule import THREATS, WeightedAggregator
+from bezoar.aggregators._rule import WeightedAggregator
 
 #: Distances below this share of the inputs' distance to the reference cannot be told from zero.
 ROUNDING = 1e-7
@@ -58,7 +58,7 @@ class RFA(WeightedAggregator):
     Args:
         smoothing: the final ``ν`` as a share of how far the nearest half of the inputs reaches.
         tolerance: the iteration stops when it moves by no more than this share of that reach.
-        iterations: and at the latest after so many steps.
+        iterations: it stops after this many steps at the latest.
     """
 
     smoothing: Positive = 1e-6
@@ -69,7 +69,6 @@ class RFA(WeightedAggregator):
     label: ClassVar[str] = "RFA"
     colour: ClassVar[str] = "#882255"
     marker: ClassVar[str] = "X"
-    withstands: ClassVar[tuple[str, ...]] = tuple(THREATS)
     breakdown: ClassVar[float] = 1 / 2
     majority_dominant: ClassVar[bool] = True
 

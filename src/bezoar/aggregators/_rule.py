@@ -37,7 +37,7 @@ UP_TO = "up_to_"
 
 
 def _read_estimate(found: Any, read: ValidatorFunctionWrapHandler) -> Any:
-    """Read an estimate, or list what is allowed. The exact number was once called true."""
+    """Read an estimate, or list what is allowed. Old specs call the exact number true."""
     try:
         return read("exact" if found == "true" or found is True else found)
     except ValidationError:
@@ -47,8 +47,8 @@ def _read_estimate(found: Any, read: ValidatorFunctionWrapHandler) -> Any:
         ) from None
 
 
-#: An agent's estimate of its poisoned inputs: the exact number; the largest exact number in the
-#: network; one number for all; or one number for all but where the rule cannot bear so many.
+#: An agent's estimate of its poisoned inputs: the exact number; the largest one in the network; one
+#: number for all; or one number for all, lower where the rule cannot bear so many.
 Estimate = Annotated[
     Literal["exact", "max"] | Count | Annotated[str, Field(pattern=f"^{UP_TO}(0|[1-9][0-9]*)$")],
     WrapValidator(_read_estimate),
@@ -69,9 +69,10 @@ class Aggregator(Part):
         before: what is done to the inputs before, in a composed rule such as ``nnm+krum``.
         keeps: what the rule must keep when it drops inputs, for the error where it cannot.
         withstands: which of :data:`THREATS` leave a regular agent's output within bounds, with the
-            rule's default options and an exact estimate; empty where nobody has said.
-        breakdown: up to which share of poisoned inputs that holds of messages, as the number of
-            inputs grows; 0 where a fixed number of them is enough to break the rule.
+            rule's default options and an exact estimate; by default all if it has a breakdown
+            point, else nobody has said.
+        breakdown: the share of poisoned inputs below which that holds of messages, with many
+            inputs; 0 where a fixed number of them is enough to break the rule.
         majority_dominant: whether it returns what all regular inputs say, if they are a strict
             majority and say the same, wherever the rule is possible.
     """
@@ -84,6 +85,11 @@ class Aggregator(Part):
     withstands: ClassVar[tuple[str, ...]] = ()
     breakdown: ClassVar[float | None] = None
     majority_dominant: ClassVar[bool | None] = None
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "withstands" not in vars(cls) and cls.breakdown:
+            cls.withstands = tuple(THREATS)
 
     def __call__(self, messages: ArrayLike | Tensor, network: Network) -> Tensor:
         """Aggregate at every agent.
@@ -152,7 +158,7 @@ class Aggregator(Part):
         return ()
 
     def samples_judged(self) -> int:
-        """On how many of its own samples an agent takes the loss of each input; mostly none."""
+        """On how many of its own samples an agent takes the loss of each input; often none."""
         return 0
 
     def sums_updates(self) -> bool:
@@ -320,7 +326,7 @@ class CoordinateAggregator(Aggregator, ABC):
 class RankAggregator(CoordinateAggregator, ABC):
     """A rule that sorts each coordinate of the inputs and averages by rank.
 
-    With ``keep_own`` the neighbours' values have the ranks from 1, and the own value has rank 0.
+    With ``keep_own`` the neighbours' values have ranks from 1, and the own value has rank 0.
     """
 
     @abstractmethod
@@ -345,7 +351,7 @@ class RankAggregator(CoordinateAggregator, ABC):
 
     def ranks(self, size: int, estimate: int) -> Sequence[float]:
         """The weight of each rank for one number of inputs and one estimate."""
-        return _ranks(self, size, estimate)
+        return _known_rank_weights(self, size, estimate)
 
     def combine(
         self, values: Sequence[Tensor], estimate: int, dtype: torch.dtype, iteration: int
@@ -365,9 +371,8 @@ class RankAggregator(CoordinateAggregator, ABC):
 
 
 @cache
-def _ranks(rule: RankAggregator, size: int, estimate: int) -> Sequence[float]:
-    found: Sequence[float] = rule.rank_weights(size, torch.tensor(estimate)).tolist()
-    return found
+def _known_rank_weights(rule: RankAggregator, size: int, estimate: int) -> Sequence[float]:
+    return list(rule.rank_weights(size, torch.tensor(estimate)).tolist())
 
 
 def weighted_sum(values: Sequence[tuple[Tensor, float]], dtype: torch.dtype) -> Tensor:
@@ -386,11 +391,6 @@ def weighted_sum(values: Sequence[tuple[Tensor, float]], dtype: torch.dtype) -> 
     for value, weight in others:
         total.add_(value, alpha=weight)
     return total
-
-
-def moved_towards(neighbourhood: Neighbourhood, moves: Tensor) -> Tensor:
-    """``[..., m]`` the weights of ``y_w + Σ_v s_v (y_v − y_w)``, with the moves ``s [..., m]``."""
-    return one_hot(neighbourhood.finite, 0) * (1 - moves.sum(-1, keepdim=True)) + moves
 
 
 def one_hot(like: Tensor, slot: int) -> Tensor:

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from bezoar._options import Positive
-from bezoar.aggregators._rule import THREATS, CoordinateAggregator
+from bezoar.aggregators._rule import CoordinateAggregator
 
-#: Values that differ by so many roundings are equal: the sign of their difference means nothing.
+#: Values that differ by this many roundings are equal: the sign of their difference means nothing.
 #: In half precision everything is rounded so much that differences do mean something.
 ROUNDING = 64
 
@@ -38,7 +38,6 @@ class TotalVariation(CoordinateAggregator):
     colour: ClassVar[str] = "#BF812D"
     marker: ClassVar[str] = ","
     sorts: ClassVar[bool] = False
-    withstands: ClassVar[tuple[str, ...]] = tuple(THREATS)
     breakdown: ClassVar[float] = 1.0
     majority_dominant: ClassVar[bool] = False
 

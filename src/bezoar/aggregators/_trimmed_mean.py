@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from bezoar.aggregators._neighbourhood import normalised
-from bezoar.aggregators._rule import THREATS, Estimate, RankAggregator
+from bezoar.aggregators._rule import Estimate, RankAggregator
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,6 @@ class TrimmedMean(RankAggregator):
     label: ClassVar[str] = "TriMean"
     colour: ClassVar[str] = "#0072B2"
     marker: ClassVar[str] = "s"
-    withstands: ClassVar[tuple[str, ...]] = tuple(THREATS)
     breakdown: ClassVar[float] = 1 / 2
     majority_dominant: ClassVar[bool] = True
     keeps: ClassVar[str] = "drops as many again on the other side and must keep one"

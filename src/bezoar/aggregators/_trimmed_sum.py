@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 
 from bezoar._options import Positive
-from bezoar.aggregators._clipped_gossip import ROUNDING
+from bezoar.aggregators._clipped_gossip import ROUNDING, moved_towards
 from bezoar.aggregators._neighbourhood import Neighbourhood
-from bezoar.aggregators._rule import THREATS, EstimatingAggregator, moved_towards
+from bezoar.aggregators._rule import EstimatingAggregator
 from bezoar.networks import Mixing
 
 
@@ -34,7 +34,6 @@ class TrimmedSum(EstimatingAggregator):
     label: ClassVar[str] = "GTS"
     colour: ClassVar[str] = "#7B3294"
     marker: ClassVar[str] = "H"
-    withstands: ClassVar[tuple[str, ...]] = tuple(THREATS)
     breakdown: ClassVar[float] = 1.0
     majority_dominant: ClassVar[bool] = False
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from bezoar._options import AtLeastOne, Share
 from bezoar.aggregators._neighbourhood import TIE, Neighbourhood
-from bezoar.aggregators._rule import THREATS, WeightedAggregator, one_hot
+from bezoar.aggregators._rule import WeightedAggregator, one_hot
 
 #: A share of a number of neighbours this close to a whole number is that number.
 ROUNDING = 1e-9
@@ -39,7 +39,6 @@ class UBAR(WeightedAggregator):
     label: ClassVar[str] = "UBAR"
     colour: ClassVar[str] = "#762A83"
     marker: ClassVar[str] = "$u$"
-    withstands: ClassVar[tuple[str, ...]] = tuple(THREATS)
     breakdown: ClassVar[float] = 1 / 2
     majority_dominant: ClassVar[bool] = False
 

@@ -2,14 +2,14 @@
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import torch
-from pydantic import Field
 from torch import Tensor
 
 from bezoar._arrays import Floats
+from bezoar._options import Factor
 from bezoar.attacks._attack import Attack, Knowledge, SeenMessages
 from bezoar.networks import Network
 
@@ -26,11 +26,10 @@ class Dissensus(Attack):
         scale: the factor ``ε``.
     """
 
-    scale: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
+    scale: Factor = 1.0
 
     name: ClassVar[str] = "dissensus"
     knows: ClassVar[Knowledge] = "everything"
-    lies: ClassVar[bool] = True
 
     def on_messages(self, seen: SeenMessages) -> Tensor:
         network, messages = seen.network, seen.all_messages()
@@ -57,11 +56,10 @@ class Spectral(Attack):
         scale: the factor ``s``.
     """
 
-    scale: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
+    scale: Factor = 1.0
 
     name: ClassVar[str] = "spectral"
     knows: ClassVar[Knowledge] = "everything"
-    lies: ClassVar[bool] = True
 
     def on_messages(self, seen: SeenMessages) -> Tensor:
         messages = seen.all_messages()

@@ -110,8 +110,8 @@ class SeenMessages:
 class Attack(Part):
     """What poisoned agents do to their labels or to their messages.
 
-    An attack is a frozen dataclass whose fields are its options. It overrides :meth:`on_labels`; or
-    :meth:`on_scores`, and sets ``dynamic``; or :meth:`on_messages`, and sets ``lies``.
+    An attack is a frozen dataclass whose fields are its options. It overrides :meth:`on_labels`,
+    :meth:`on_scores` or :meth:`on_messages`.
 
     Args:
         from_iteration: the first iteration in which poisoned agents attack, counted from 1. Before
@@ -120,8 +120,8 @@ class Attack(Part):
 
     Attributes:
         knows: what the poisoned agents are assumed to know.
-        dynamic: whether labels are chosen anew in every iteration.
-        lies: whether it changes messages.
+        dynamic: whether labels are chosen anew in every iteration, by :meth:`on_scores`.
+        lies: whether it changes messages, by :meth:`on_messages`.
         triggers: whether an attack on labels changes samples, too: those with a changed label get
             a :meth:`patch`.
     """
@@ -133,6 +133,12 @@ class Attack(Part):
     dynamic: ClassVar[bool] = False
     lies: ClassVar[bool] = False
     triggers: ClassVar[bool] = False
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.dynamic = cls.on_scores is not Attack.on_scores
+        cls.lies = cls.on_messages is not Attack.on_messages
+        cls.triggers = cls.patch is not Attack.patch
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -32,7 +32,6 @@ class Backdoor(LabelAttack):
     size: AtLeastOne = 3
 
     name: ClassVar[str] = "backdoor"
-    triggers: ClassVar[bool] = True
 
     def check(self, classes: int) -> None:
         if self.target >= classes:

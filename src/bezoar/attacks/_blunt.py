@@ -1,4 +1,4 @@
-"""Attacks that take no thought: copies, noise, zeros, and what is not a number."""
+"""Simple attacks: copies, noise, zeros, and values that are not finite."""
 
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
@@ -28,7 +28,6 @@ class Mimic(Attack):
 
     name: ClassVar[str] = "mimic"
     knows: ClassVar[Knowledge] = "everything"
-    lies: ClassVar[bool] = True
     broadcast: ClassVar[bool] = True
 
     def on_messages(self, seen: SeenMessages) -> Tensor:
@@ -53,7 +52,6 @@ class Gaussian(Attack):
     broadcast: bool = True
 
     name: ClassVar[str] = "gaussian"
-    lies: ClassVar[bool] = True
 
     def on_messages(self, seen: SeenMessages) -> Tensor:
         honest, senders = seen.own_messages(), seen.senders.cpu().numpy()
@@ -72,7 +70,6 @@ class Zero(Attack):
     """Send zeros."""
 
     name: ClassVar[str] = "zero"
-    lies: ClassVar[bool] = True
     broadcast: ClassVar[bool] = True
 
     def on_messages(self, seen: SeenMessages) -> Tensor:
@@ -92,7 +89,6 @@ class NonFinite(Attack):
     everywhere: bool = True
 
     name: ClassVar[str] = "non_finite"
-    lies: ClassVar[bool] = True
     broadcast: ClassVar[bool] = True
 
     def on_messages(self, seen: SeenMessages) -> Tensor:

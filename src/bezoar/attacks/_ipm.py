@@ -1,11 +1,11 @@
 """Inner product manipulation: send a step against the regular agents' mean step."""
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
-from pydantic import Field
 from torch import Tensor
 
+from bezoar._options import Factor
 from bezoar.attacks._regular_inputs import AttackOnInputs, RegularInputs
 
 
@@ -22,7 +22,7 @@ class IPM(AttackOnInputs):
         scale: the factor ``ε``.
     """
 
-    scale: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
+    scale: Factor = 1.0
 
     name: ClassVar[str] = "ipm"
 

@@ -65,7 +65,6 @@ class _ByScores(LabelAttack):
     """
 
     tie: ClassVar[float] = 1e-5
-    dynamic: ClassVar[bool] = True
 
     def corrupt(self, labels: Ints, classes: int, rng: np.random.Generator) -> Ints:
         return labels  # what they become is decided in training
@@ -137,10 +136,6 @@ class RandomLabels(LabelAttack):
 
     name: ClassVar[str] = "random_labels"
 
-    def check(self, classes: int) -> None:
-        if classes < 2:
-            raise BezoarError("attack random_labels: needs at least two classes, found 1")
-
     def corrupt(self, labels: Ints, classes: int, rng: np.random.Generator) -> Ints:
         return (labels + rng.integers(1, classes, size=len(labels))) % classes
 
@@ -201,10 +196,6 @@ class Permuted(LabelAttack):
     shared: bool = True
 
     name: ClassVar[str] = "permuted"
-
-    def check(self, classes: int) -> None:
-        if classes < 2:
-            raise BezoarError("attack permuted: needs at least two classes, found 1")
 
     def corrupt(self, labels: Ints, classes: int, rng: np.random.Generator) -> Ints:
         order = (np.random.default_rng(classes) if self.shared else rng).permutation(classes)

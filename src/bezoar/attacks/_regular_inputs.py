@@ -39,7 +39,6 @@ class AttackOnInputs(Attack):
     broadcast: bool = False
 
     knows: ClassVar[Knowledge] = "everything"
-    lies: ClassVar[bool] = True
 
     @abstractmethod
     def message(self, heard: RegularInputs) -> Tensor:

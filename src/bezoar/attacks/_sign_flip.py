@@ -1,11 +1,11 @@
 """Sign flipping: send a step in the opposite direction."""
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
-from pydantic import Field
 from torch import Tensor
 
+from bezoar._options import Factor
 from bezoar.attacks._attack import Attack, Knowledge, SeenMessages
 
 
@@ -22,12 +22,11 @@ class SignFlip(Attack):
             the message that the receiving neighbour itself sends.
     """
 
-    scale: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
+    scale: Factor = 1.0
     broadcast: bool = True
 
     name: ClassVar[str] = "sign_flip"
     knows: ClassVar[Knowledge] = "neighbours"
-    lies: ClassVar[bool] = True
 
     def on_messages(self, seen: SeenMessages) -> Tensor:
         honest = seen.own_messages() if self.broadcast else seen.receivers_messages()

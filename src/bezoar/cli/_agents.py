@@ -1,7 +1,9 @@
 """``bezoar agents …``."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -31,10 +33,11 @@ from bezoar.cli._screen import (
     errors,
     print_json,
     print_path,
+    print_problem,
     print_table,
     training_progress,
 )
-from bezoar.experiments import RunSpec, Store, network_of, read_toml
+from bezoar.experiments import RunSpec, Store, network_of, read_spec
 from bezoar.report import Table
 
 #: Seconds to wait for an answer, and the bytes it may have.
@@ -43,17 +46,9 @@ SECONDS, STATUS_BYTES, RESULT_BYTES = 30.0, 1 << 20, 2 << 30
 GOES_ON = "the same command goes on from the agents' last checkpoints"
 
 
-def run_here(
-    path: Path,
-    folder: Path,
-    store: Path | None,
-    patience: float,
-    wait: float,
-    checkpoint_seconds: float,
-    json: bool,
-) -> None:
-    """Train every agent in a process on this machine, and show the results."""
-    spec = _read_spec(path)
+def run_here(given: Mapping[str, Any]) -> None:
+    """Train every agent in a process on this machine; ``given`` is what was typed."""
+    spec, folder = read_spec(given["spec"]), given["folder"]
     network = network_of(spec)
     try:
         with training_progress(f"{network.agents} agents · {spec.network}") as progress:
@@ -64,22 +59,16 @@ def run_here(
                     known = [each["accuracy"] for each in statuses.values()]
                     progress(done, spec.iterations, [a for a in known if a is not None])
 
-            run = run_local(
-                *(spec, folder),
-                patience=patience,
-                wait=wait,
-                checkpoint_seconds=checkpoint_seconds,
-                progress=show,
-            )
+            waiting = {name: given[name] for name in ("patience", "wait", "checkpoint_seconds")}
+            run = run_local(spec, folder, **waiting, progress=show)
     except KeyboardInterrupt:
-        errors.print(f"bezoar: interrupted; {GOES_ON}", markup=False, soft_wrap=True)
+        print_problem(f"interrupted; {GOES_ON}")
         raise typer.Exit(130) from None
     for name, told in run.failed.items():
         log = agent_folder(folder, name) / "log.txt"
-        problem = f"agent {name} did not finish; its last words in {log}: {told}"
-        errors.print(f"bezoar: {problem}", markup=False, soft_wrap=True)
+        print_problem(f"agent {name} did not finish; its last words in {log}: {told}")
     if run.results:
-        _show_results(spec, list(run.results.values()), store, json)
+        _show_results(spec, list(run.results.values()), given["store"], given["json"])
     if run.failed:
         raise typer.Exit(1)
 
@@ -93,43 +82,21 @@ def make_own_key(name: str, address: str, out: Path, days: int) -> None:
         console.print("Its address is empty: write there where its neighbours reach it, HOST:PORT.")
 
 
-def start_agent(
-    path: Path,
-    name: str,
-    peers: Path,
-    listen: str,
-    data: Path | None,
-    own_key: Path | None,
-    folder: Path | None,
-    observers: Path | None,
-    patience: float,
-    wait: float,
-    checkpoint_seconds: float,
-    prometheus: str | None,
-    stay: bool,
-    workers: int | None,
-) -> None:
-    """Train one agent; what happens is told on the error stream."""
+def start_agent(given: Mapping[str, Any]) -> None:
+    """Train one agent; what happens is told on the error stream. ``given`` is what was typed."""
+    name, observers = given["name"], given["observers"]
+    same = ("name", "listen", "data", "patience", "wait", "checkpoint_seconds", "prometheus")
     setting = Setting(
-        spec=_read_spec(path),
-        name=name,
-        key=read_key(own_key or Path(f"{name}.key")),
-        peers=read_peers(peers),
-        listen=listen,
-        folder=folder or Path("agents") / name,
-        data=data,
+        spec=read_spec(given["spec"]),
+        key=read_key(given["own_key"] or Path(f"{name}.key")),
+        peers=read_peers(given["peers"]),
+        folder=given["folder"] or Path("agents") / name,
         observers=tuple(read_peers(observers).values()) if observers else (),
-        patience=patience,
-        wait=wait,
-        checkpoint_seconds=checkpoint_seconds,
-        prometheus=prometheus,
-        workers=workers,
-        stay=stay,
+        **{field: given[field] for field in (*same, "workers", "stay")},
     )
-
     history = run_agent(setting, _Teller().tell)
     if history is None:
-        errors.print(f"bezoar: stopped; {GOES_ON}", markup=False, soft_wrap=True)
+        print_problem(f"stopped; {GOES_ON}")
         raise typer.Exit(130)
     accuracy = history.agents["accuracy"][-1, 0]
     console.print(f"{name}: {setting.spec.iterations} rounds, accuracy {accuracy:.4f}")
@@ -137,7 +104,7 @@ def start_agent(
 
 
 class _Teller:
-    """Tells events, but not the same of a neighbour round after round."""
+    """Prints events, but one of a neighbour that lasts for several rounds only once."""
 
     def __init__(self) -> None:
         self._last: dict[str, Event] = {}
@@ -152,33 +119,21 @@ class _Teller:
         errors.print(line, markup=False, soft_wrap=True)
 
 
-def show_status(
-    folders: Sequence[Path], own_key: Path | None, peers: Path | None, at: str | None, json: bool
-) -> None:
-    """Show where agents stand."""
-    found = _documents(folders, own_key, peers, at, "status", "status.json", STATUS_BYTES)
-    statuses = [read_status(content, told) for told, content in found.items()]
-    if json:
+def show_status(given: Mapping[str, Any]) -> None:
+    """Show where agents stand; ``given`` is what was typed."""
+    found = _documents(given, "status", "status.json", STATUS_BYTES)
+    statuses = [read_status(content, source) for source, content in found.items()]
+    if given["json"]:
         print_json({"agents": statuses})
     else:
         _print_statuses(statuses)
 
 
-def collect_results(
-    spec: Path,
-    folders: Sequence[Path],
-    own_key: Path | None,
-    peers: Path | None,
-    at: str | None,
-    store: Path,
-    json: bool,
-) -> None:
-    """Bring the results of agents together in a store, and show them."""
-    found = _documents(
-        *(folders, own_key, peers, at, "results", "result.safetensors", RESULT_BYTES)
-    )
-    results = [read_result(content, told) for told, content in found.items()]
-    _show_results(_read_spec(spec), results, store, json)
+def collect_results(given: Mapping[str, Any]) -> None:
+    """Bring the results of agents together in a store; ``given`` is what was typed."""
+    found = _documents(given, "results", "result.safetensors", RESULT_BYTES)
+    results = [read_result(content, source) for source, content in found.items()]
+    _show_results(read_spec(given["spec"]), results, given["store"], given["json"])
 
 
 def _show_results(spec: RunSpec, results: Sequence[Result], store: Path | None, json: bool) -> None:
@@ -233,42 +188,30 @@ def _print_statuses(statuses: Sequence[Status]) -> None:
         print_table(Table.of("Who was missing", heads, missed))
 
 
-def _documents(
-    folders: Sequence[Path],
-    own_key: Path | None,
-    peers: Path | None,
-    at: str | None,
-    what: str,
-    file: str,
-    most: int,
-) -> dict[str, bytes]:
+def _documents(given: Mapping[str, Any], what: str, file: str, most: int) -> dict[str, bytes]:
     """A document of each of several agents, by where it is from: files, or agents that are asked.
 
     Agents that do not answer are told of; one must.
     """
     sources: dict[str, Callable[[], bytes]] = {}
-    for folder in folders:
+    for folder in given["folders"] or ():
         sources |= {str(path): path.read_bytes for path in sorted(folder.rglob(file))}
-    if peers is not None or at is not None:
-        if own_key is None:
+    if given["peers"] is not None or given["at"] is not None:
+        if given["own_key"] is None:
             raise BezoarError("key: agents are asked with a key that they know; give --key")
-        key = read_key(own_key)
-        asked = [] if at is None else [Peer(key.name, key.certificate, at)]
-        asked += [] if peers is None else [p for p in read_peers(peers).values() if p.address]
-        for peer in asked:
-            sources[peer.name] = lambda peer=peer: ask(key, peer, what, SECONDS, most)  # type: ignore[misc]
+        key = read_key(given["own_key"])
+        asked = [Peer(key.name, key.certificate, given["at"])] if given["at"] else []
+        known = read_peers(given["peers"]).values() if given["peers"] else ()
+        for peer in (*asked, *(peer for peer in known if peer.address)):
+            sources[peer.name] = partial(ask, key, peer, what, SECONDS, most)
     found: dict[str, bytes] = {}
-    for told, get in sources.items():
+    for source, get in sources.items():
         try:
-            found[told] = get()
+            found[source] = get()
         except BezoarError as error:
-            errors.print(f"bezoar: {error}", markup=False, soft_wrap=True)
+            print_problem(str(error))
     if not found:
         raise BezoarError(
             f"agents: there is no {what}; give folders in which agents write, or --peers or --at"
         )
     return found
-
-
-def _read_spec(path: Path) -> RunSpec:
-    return RunSpec.read(read_toml(path), path.parent)

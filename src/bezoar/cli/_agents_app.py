@@ -44,6 +44,7 @@ At = Annotated[
 
 @agents_app.command()
 def local(
+    context: typer.Context,
     spec: Spec,
     folder: Annotated[Path, typer.Option(help="Where the agents write.")] = Path("results/agents"),
     store: Keep = None,
@@ -59,7 +60,7 @@ def local(
     """
     from bezoar.cli import _agents
 
-    _agents.run_here(spec, folder, store, patience, wait, checkpoint_seconds, json)
+    _agents.run_here(context.params)
 
 
 @agents_app.command()
@@ -79,6 +80,7 @@ def key(
 
 @agents_app.command()
 def start(
+    context: typer.Context,
     spec: Spec,
     name: Annotated[str, typer.Option(help="The agent's name in the network.")],
     peers: Annotated[Path, typer.Option(help="The folder with a file for each neighbour.")],
@@ -113,14 +115,12 @@ def start(
     """
     from bezoar.cli import _agents
 
-    _agents.start_agent(
-        *(spec, name, peers, listen, data, own_key, folder, observers, patience, wait),
-        *(checkpoint_seconds, prometheus, stay, workers),
-    )
+    _agents.start_agent(context.params)
 
 
 @agents_app.command()
 def status(
+    context: typer.Context,
     folders: Folders = None,
     own_key: OwnKey = None,
     peers: Peers = None,
@@ -130,11 +130,12 @@ def status(
     """Show where agents stand: round, peers, accuracy on their own test data, bytes, misses."""
     from bezoar.cli import _agents
 
-    _agents.show_status(folders or [], own_key, peers, at, json)
+    _agents.show_status(context.params)
 
 
 @agents_app.command()
 def collect(
+    context: typer.Context,
     spec: Spec,
     folders: Folders = None,
     own_key: OwnKey = None,
@@ -146,4 +147,4 @@ def collect(
     """Bring the results of agents together as a run in a store, for 'bezoar report'."""
     from bezoar.cli import _agents
 
-    _agents.collect_results(spec, folders or [], own_key, peers, at, store, json)
+    _agents.collect_results(context.params)

@@ -44,7 +44,7 @@ def list_(kind: str | None, name: str | None, json: bool) -> None:
 def list_threats(kind: str | None, name: str | None, json: bool) -> None:
     """Print which aggregator withstands what, as their classes declare it."""
     if kind not in (None, "aggregators"):
-        raise BezoarError(f"--threats: it is told of aggregators, found {kind!r}")
+        raise BezoarError(f"threats: only aggregators declare them, found {kind!r}")
     rules = parts_of("aggregator") if name is None else {name: maker("aggregator", name)}
     told = {rule: _withstands(entry) for rule, entry in rules.items()}
     if json:

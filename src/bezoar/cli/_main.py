@@ -40,7 +40,7 @@ from bezoar.cli._options import (
 )
 from bezoar.cli._plan import plan
 from bezoar.cli._runs_app import runs_app
-from bezoar.cli._study_command import study
+from bezoar.cli._study import study
 
 
 class _Commands(TyperGroup):
@@ -236,7 +236,7 @@ def report(
 
     If runs are missing or damaged, the report and the exit code say so.
     """
-    from bezoar.cli._screen import busy, console, errors
+    from bezoar.cli._screen import busy, console, print_problem
     from bezoar.report import write_report
 
     problems: list[str] = []
@@ -245,7 +245,7 @@ def report(
     size = path.stat().st_size / 1e6
     console.print(f"Report: {path} ({size:.1f} MB)", markup=False, soft_wrap=True)
     for problem in problems:
-        errors.print(f"bezoar: {problem}", markup=False, soft_wrap=True)
+        print_problem(problem)
     if problems:
         raise typer.Exit(1)
 

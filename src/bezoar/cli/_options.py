@@ -11,9 +11,6 @@ from bezoar._errors import BezoarError
 
 PICTURES = (".png", ".pdf", ".svg")
 
-#: The environment variable that names a folder with dataset files.
-DATA_VARIABLE = "BEZOAR_DATA"
-
 
 def choice(kind: str, more: str = "") -> Any:
     """An option that takes a name, perhaps with options of its own."""
@@ -63,7 +60,7 @@ DataDir = Annotated[
 Dataset = Annotated[str | None, choice("datasets", "Or an .npz file. Default: mnist.")]
 Samples = Annotated[
     int | None,
-    typer.Option(min=1, help="Train on so many samples, drawn by the seed. Default: all."),
+    typer.Option(min=1, help="Train on this many samples, drawn by the seed. Default: all."),
 ]
 Attack = Annotated[str | None, choice("attacks")]
 Model = Annotated[str | None, choice("models", "Default: softmax.")]
@@ -117,6 +114,8 @@ def _use_data_dir(folder: Path | None) -> Path | None:
     if folder is not None:
         if not folder.is_dir():
             raise BezoarError(f"data_dir: expected a folder, found {str(folder)!r}")
+        from bezoar.data import DATA_VARIABLE
+
         os.environ[DATA_VARIABLE] = str(folder)
     return folder
 

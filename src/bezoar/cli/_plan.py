@@ -20,10 +20,10 @@ def plan(
 ) -> None:
     """Tell what a run takes on several machines: memory, traffic and time of an iteration."""
     from bezoar.cli._screen import busy, console, count, print_json, print_table
-    from bezoar.experiments import RunSpec, plan_machines, read_toml
+    from bezoar.experiments import plan_machines, read_spec
     from bezoar.report import Table
 
-    wanted = RunSpec.read(read_toml(spec), spec.parent)
+    wanted = read_spec(spec)
     with busy("Measuring this machine"):
         found = plan_machines(wanted, machines, bandwidth * 1e9, workers)
     if json:

@@ -31,7 +31,7 @@ from bezoar.paper import (
     Variant,
     Whose,
 )
-from bezoar.report import Page, write_report
+from bezoar.report import Page, check_markdown, write_report
 
 #: What needs no runs of specs, and who writes it.
 TABLES: dict[str, Callable[[Path, str], Page]] = {
@@ -56,7 +56,7 @@ def read_variant(given: Mapping[str, Any]) -> Variant:
     """The variant that the options of the command ask for."""
     quick, scale = given["quick"], given["scale"]
     if quick and scale not in (None, "quick"):
-        raise BezoarError(f"quick: is a scale of its own, found the scale {scale!r} beside it")
+        raise BezoarError(f"quick: it is a scale, found the scale {scale!r} too; give one of them")
     scales: dict[str, Scale] = {name: name for name in get_args(Scale)}
     settings: dict[str, Whose] = {name: name for name in get_args(Whose)}
     return Variant(
@@ -75,7 +75,7 @@ def reproduce(given: Mapping[str, Any]) -> None:
     variant, markdown = read_variant(given), given["markdown"]
     out, seeds, workers = given["out"], given["seeds"], given["workers"]
     if markdown:
-        paper.check_record(markdown)
+        check_markdown(markdown)
     chosen = [part for name in given["figures"] for part in choose("figure", name, NAMES)]
     wanted = list(dict.fromkeys(chosen))
     commands = {name: _command(name, seeds, variant) for name in wanted}

@@ -12,11 +12,11 @@ from bezoar._errors import BezoarError
 from bezoar.cli._options import check_picture, spec_fields
 from bezoar.cli._screen import (
     console,
-    errors,
     print_json,
     print_meanings,
     print_page,
     print_path,
+    print_problem,
     print_table,
     training_progress,
 )
@@ -111,7 +111,7 @@ def train_shown(
             with trainer_here(workers, None) as trainer, training_progress(title) as progress:
                 return run_all(specs, workers, progress, trainer)
         except KeyboardInterrupt:
-            errors.print(f"bezoar: interrupted; {NOTHING_KEPT}", markup=False, soft_wrap=True)
+            print_problem(f"interrupted; {NOTHING_KEPT}")
             raise typer.Exit(130) from None
     return sweep_shown(specs, Store(store), workers).runs
 

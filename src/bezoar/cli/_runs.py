@@ -10,10 +10,10 @@ from bezoar._errors import BezoarError
 from bezoar.cli._screen import (
     console,
     count,
-    errors,
     print_json,
     print_page,
     print_path,
+    print_problem,
     print_table,
 )
 from bezoar.experiments import (
@@ -53,7 +53,7 @@ def list_runs(path: Path, conditions: Sequence[str], export: Path | None, json: 
         for file in exported:
             print_path("Exported", file)
     for problem in problems:
-        errors.print(f"bezoar: {problem}", markup=False, soft_wrap=True)
+        print_problem(str(problem))
 
 
 def show_run(path: Path, key: str, json: bool) -> None:

@@ -125,6 +125,11 @@ def print_page(page: Page, folder: Path | None = None, wide: bool = False) -> No
             print_path("Data", folder / file)
 
 
+def print_problem(text: str) -> None:
+    """Print on the error stream, in one line, what went wrong or was stopped."""
+    errors.print(f"bezoar: {text}", markup=False, soft_wrap=True)
+
+
 def print_path(what: str, path: Path) -> None:
     """Print where a file is, in one line that can be copied."""
     console.print(f"{what}: {path}", markup=False, soft_wrap=True)
@@ -192,7 +197,7 @@ def busy(what: str) -> Iterator[None]:
 
 @contextmanager
 def time_bar(what: str) -> Iterator[Any]:
-    """A bar on the error stream for work that has so many seconds."""
+    """A bar on the error stream for work that has a budget of seconds."""
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as bars:
         task = bars.add_task(what, total=None)

@@ -1,41 +1,57 @@
-"""``bezoar study``: small sweeps that answer a question."""
+"""``bezoar study``. What takes long to import is imported when it is needed."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
-from bezoar import studies
-from bezoar._options import choose
-from bezoar.cli._screen import busy, console, print_page, print_path, training_progress
-from bezoar.studies import STUDIES
+import typer
 
-#: What the name of everything stands for.
-NAMES = {"all": tuple(STUDIES)} | {name: (name,) for name in STUDIES}
+from bezoar.cli._options import DataDir, Workers
 
 
-def study(given: Mapping[str, Any]) -> None:
-    """Train the studies that were asked for, each in a folder of its own, and print their pages."""
-    markdown: Path | None = given["markdown"]
+def study(
+    names: Annotated[
+        list[str],
+        typer.Argument(
+            help="adaptive, worst_labels, over_time, placement, estimate, momentum, threat, or all."
+        ),
+    ],
+    out: Annotated[Path, typer.Option(help="Where results go.")] = Path("results/studies"),
+    seeds: Annotated[int | None, typer.Option(min=1, help="How many seeds. Default: 3.")] = None,
+    samples: Annotated[
+        int | None, typer.Option(min=1, help="Training images, drawn by the seed. Default: 1000.")
+    ] = None,
+    iterations: Annotated[
+        int | None, typer.Option(min=1, help="How long to train. Default: 300.")
+    ] = None,
+    markdown: Annotated[
+        Path | None, typer.Option(help="Write a page of all studies in that folder here.")
+    ] = None,
+    data_dir: DataDir = None,
+    workers: Workers = None,
+) -> None:
+    """Answer a question about rules, attacks and networks by a small sweep on MNIST."""
+    from bezoar import studies
+    from bezoar._options import choose
+    from bezoar.cli._screen import busy, console, print_page, print_path, training_progress
+    from bezoar.report import check_markdown
+    from bezoar.studies import ITERATIONS, SAMPLES, SEEDS, STUDIES
+
     if markdown is not None:
-        studies.check_markdown(markdown)
-    wanted = dict.fromkeys(part for name in given["names"] for part in choose("study", name, NAMES))
-    defaults = {
-        "seeds": studies.SEEDS,
-        "samples": studies.SAMPLES,
-        "iterations": studies.ITERATIONS,
-    }
+        check_markdown(markdown)
+    known = {"all": tuple(STUDIES)} | {name: (name,) for name in STUDIES}
+    wanted = dict.fromkeys(part for name in names for part in choose("study", name, known))
+    defaults = {"seeds": SEEDS, "samples": SAMPLES, "iterations": ITERATIONS}
+    given = {"seeds": seeds, "samples": samples, "iterations": iterations}
     options = {name: given[name] or default for name, default in defaults.items()}
     changed = [f" --{name} {options[name]}" for name in options if options[name] != defaults[name]]
     for name in wanted:
-        chosen, folder = STUDIES[name], given["out"] / name
+        chosen, folder = STUDIES[name], out / name
         with training_progress(chosen.title) as progress:
-            found = studies.train_study(
-                chosen, **options, workers=given["workers"], progress=progress
-            )
+            found = studies.train_study(chosen, **options, workers=workers, progress=progress)
         with busy(f"Drawing {name}"):
             command = f"bezoar study {name}{''.join(changed)}"
             page = studies.write_study(folder, chosen, found, command)
         console.rule(style="dim")
         print_page(page, folder)
     if markdown is not None:
-        print_path("Page", studies.write_studies(markdown, given["out"], STUDIES))
+        print_path("Page", studies.write_studies(markdown, out, STUDIES))

@@ -19,6 +19,7 @@ from bezoar.cli._screen import (
     print_json,
     print_meanings,
     print_path,
+    print_problem,
     print_table,
     training_bars,
 )
@@ -94,7 +95,7 @@ def sweep_shown(
     except (StoreError, ExecutorError) as error:
         raise type(error)(f"{error}; {GOES_ON}") from error
     except KeyboardInterrupt:
-        errors.print(f"bezoar: interrupted; {GOES_ON}", markup=False, soft_wrap=True)
+        print_problem(f"interrupted; {GOES_ON}")
         raise typer.Exit(130) from None
 
 

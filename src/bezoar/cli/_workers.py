@@ -17,7 +17,7 @@ from bezoar.experiments import Plan, RunSpec
 #: Workers shown at the most: those that were heard of last.
 SHOWN = 12
 
-#: After so many seconds without a word a worker is no longer counted.
+#: After this many seconds without news a worker is no longer counted.
 FORGOTTEN = 600.0
 
 

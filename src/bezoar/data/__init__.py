@@ -12,6 +12,7 @@ from bezoar.data._cifar import cifar10, cifar100
 from bezoar.data._dataset import Dataset
 from bezoar.data._mnist import fashion_mnist, mnist
 from bezoar.data._npz import from_npz
+from bezoar.data._official import DATA_VARIABLE
 from bezoar.data._partitions import IID, ByClass, Dirichlet, Drawn, Partition, Partitioner
 from bezoar.data._tiny_imagenet import tiny_imagenet
 
@@ -32,6 +33,7 @@ PARTITIONS: dict[str, type[Partitioner]] = {
 
 __all__ = [
     "DATASETS",
+    "DATA_VARIABLE",
     "IID",
     "PARTITIONS",
     "ByClass",

@@ -28,8 +28,8 @@ def through_cache(
 ) -> Dataset:
     """The dataset in an archive, decoded once on a machine and read once in a process.
 
-    If it is not the official archive, which has so many training and test images a class as
-    ``whole`` says, the dataset's note tells.
+    ``whole`` is how many training and test images a class the official archive has. The dataset's
+    note says so if this is another archive.
     """
     folder = cache_folder() / "decoded" / f"{name}-{found.md5}-v{VERSION}"
     try:

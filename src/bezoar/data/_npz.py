@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bezoar._errors import BezoarError
+from bezoar._files import FileVersion, file_version
 from bezoar.data._dataset import Dataset
 
 KEYS = ("x_train", "y_train", "x_test", "y_test")
@@ -38,14 +39,13 @@ def from_npz(path: Path) -> Dataset:
     """
     file = Path(path).expanduser()
     try:
-        found = file.stat()
+        return _read(file, file_version(file))
     except OSError as error:
         raise BezoarError(f"path: {path} cannot be read: {error.strerror}") from error
-    return _read(file, found.st_mtime_ns, found.st_size)
 
 
 @lru_cache(maxsize=4)
-def _read(path: Path, modified: int, size: int) -> Dataset:
+def _read(path: Path, version: FileVersion) -> Dataset:
     arrays = _arrays(path)
     labels = [arrays[key] for key in ("y_train", "y_test")]
     for key, found in zip(("y_train", "y_test"), labels, strict=True):

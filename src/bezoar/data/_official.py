@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bezoar._errors import BezoarError
+from bezoar._files import FileVersion, file_version
 
 #: The environment variable that names a folder with dataset files.
 DATA_VARIABLE = "BEZOAR_DATA"
@@ -114,14 +115,13 @@ def _advice(file: OfficialFile) -> str:
 
 def _md5(path: Path) -> str:
     try:
-        found = path.stat()
-        return _md5_of(path, found.st_mtime_ns, found.st_size)
+        return _md5_of(path, file_version(path))
     except OSError as error:
         raise BezoarError(f"{path}: cannot be read: {error.strerror}") from error
 
 
 @lru_cache(maxsize=32)
-def _md5_of(path: Path, modified: int, size: int) -> str:
+def _md5_of(path: Path, version: FileVersion) -> str:
     with path.open("rb") as content:
         return hashlib.file_digest(content, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
 

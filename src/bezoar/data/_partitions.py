@@ -12,9 +12,9 @@ from pydantic import Field
 
 from bezoar._arrays import Ints
 from bezoar._errors import BezoarError
-from bezoar._options import Part, Positive
+from bezoar._options import AtLeastOne, Part, Positive
 
-#: How often a Dirichlet partition is drawn again when an agent came away empty.
+#: How often a Dirichlet partition is drawn again when an agent got no samples.
 DRAWS = 100
 
 
@@ -94,7 +94,7 @@ class IID(Partitioner):
 
 @dataclass(frozen=True)
 class Dirichlet(Partitioner):
-    """Each class dealt out in proportions drawn from a symmetric Dirichlet distribution.
+    """Each class is divided in proportions drawn from a symmetric Dirichlet distribution.
 
     Args:
         alpha: the concentration: large is nearly i.i.d., small leaves few classes to an agent.
@@ -115,14 +115,14 @@ class Dirichlet(Partitioner):
             sizes = np.diff(bounds, axis=1, prepend=0)
             if np.all(sizes.sum(axis=0) > 0):
                 owners = np.empty(len(labels), dtype=np.int64)
-                dealt = np.repeat(np.tile(np.arange(agents), classes), sizes.ravel())
+                assigned = np.repeat(np.tile(np.arange(agents), classes), sizes.ravel())
                 starts = np.concatenate([[0], np.cumsum(counts)])
                 for start, stop in pairwise(starts):
-                    owners[rng.permutation(by_class[start:stop])] = dealt[start:stop]
+                    owners[rng.permutation(by_class[start:stop])] = assigned[start:stop]
                 return owners
         raise BezoarError(
             f"partition dirichlet: in {DRAWS} draws with alpha {self.alpha} some of {agents} "
-            "agents always came away empty; raise alpha or use fewer agents"
+            "agents always got no samples; raise alpha or use fewer agents"
         )
 
 
@@ -134,7 +134,7 @@ class Drawn(Partitioner):
         samples: how many each draws.
     """
 
-    samples: Annotated[int, Field(ge=1)] = 8
+    samples: AtLeastOne = 8
 
     name: ClassVar[str] = "drawn"
 
@@ -174,6 +174,6 @@ class ByClass(Partitioner):
         empty = np.flatnonzero(np.bincount(owners, minlength=agents) == 0)
         if len(empty):
             raise BezoarError(
-                f"partition by_class: agent {empty[0]} comes away empty; use fewer agents"
+                f"partition by_class: agent {empty[0]} gets no samples; use fewer agents"
             )
         return owners

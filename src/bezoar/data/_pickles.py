@@ -29,7 +29,7 @@ def read_pickle(content: bytes, name: str) -> Any:
 
 
 class _StandIn:
-    """A class whose own state no pickle can set: asked of the class, this lacks an argument."""
+    """A class that no pickle can change: its ``__setstate__`` fails when called on the class."""
 
     def __setstate__(self, state: Any) -> None:
         raise BezoarError(f"a {type(self).__name__} with a state")
@@ -52,7 +52,7 @@ class ByteArray(_StandIn):
         if isinstance(content, str):  # the bytes of Python 2
             content = content.encode("latin1")
         if not isinstance(kind, _ByteType) or not isinstance(content, bytes):
-            raise BezoarError("an array of other things than bytes")
+            raise BezoarError("an array of something other than bytes")
         if min(shape, default=0) < 0 or prod(shape) != len(content):
             raise BezoarError(f"an array of shape {shape} with {len(content)} bytes")
         values = np.frombuffer(content, dtype=np.uint8)

@@ -32,6 +32,7 @@ from bezoar.experiments._spec import (
     LISTS,
     RunSpec,
     read_poisoned,
+    read_spec,
     read_toml,
     spec_of,
 )
@@ -117,6 +118,7 @@ __all__ = [
     "read_choice",
     "read_conditions",
     "read_poisoned",
+    "read_spec",
     "read_sweep",
     "read_toml",
     "run",

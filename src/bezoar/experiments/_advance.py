@@ -1,7 +1,7 @@
 """What a worker does: train a group of runs for a while.
 
 :func:`advance` is given and returns plain data, so any ``concurrent.futures.Executor`` can run it,
-on this machine or on another. What is the worker's own affair is said by its environment:
+on this machine or on another. Environment variables say what each worker decides for itself:
 
 - ``BEZOAR_DEVICE``: the torch device it computes on, whatever the specs say;
 - ``BEZOAR_THREADS``: how many threads it takes; by default one a core.
@@ -51,7 +51,7 @@ def advance(
     expected: Mapping[str, str] | None = None,
     attempt: str = "",
 ) -> dict[str, Any]:
-    """Train runs together for so many seconds, an iteration at least.
+    """Train runs together for about this many seconds, one iteration at least.
 
     Relative paths in the specs are relative to the worker's working folder.
 
@@ -61,8 +61,8 @@ def advance(
         seconds: how long to train.
         trained: the final model of the run that they start from, if they need one.
         expected: the driver's versions of what computes.
-        attempt: another text at every call, for executors that take calls with the same arguments
-            for one call.
+        attempt: differs in every call, because some executors take calls with equal arguments for
+            one call.
 
     Returns:
         Who computed, and how long it took, with one of
@@ -122,7 +122,7 @@ _held: _Held | None = None
 def _engine(
     specs: Mapping[str, Mapping[str, Any]], trained: Arrays | None, expected: Mapping[str, str]
 ) -> Engine:
-    """What trains the runs, if they are here what they are at the driver."""
+    """The engine that trains the runs, if they are the same here as at the driver."""
     global _held
     device = os.environ.get(DEVICE)
     what = (*specs, device)
@@ -166,7 +166,7 @@ def _threads() -> int | None:
 
 
 class _PauseError(Exception):
-    """Ends a slice of training, with where it stands."""
+    """Ends a slice of training. Its arguments say where training stands."""
 
 
 def _train(engine: Engine, start: Checkpoint | None, seconds: float) -> dict[str, Any]:

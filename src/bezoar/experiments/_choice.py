@@ -31,7 +31,7 @@ FILES = {
     "start": ("weights", (".safetensors",)),
 }
 
-#: What is meant by a table without a name, by an option that it has.
+#: The name that a table without one stands for, by an option in it.
 UNNAMED = {"network": {"edges": "from_edges", "over_time": "over_time"}}
 
 #: The network that is made of others, and the option that has them.

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import bezoar
 from bezoar import _parts
 from bezoar._errors import BezoarError
+from bezoar._files import FileVersion, digest, file_version
 from bezoar.experiments._choice import Choice
 from bezoar.experiments._spec import FORMAL, FORMAT, RunSpec
-from bezoar.store import DIGITS, digest
+from bezoar.store import DIGITS
 
 if TYPE_CHECKING:
     from bezoar.data import Dataset
@@ -93,20 +94,15 @@ def _choice_identity(choice: Choice) -> dict[str, Any]:
     options = dict(choice.options)
     for option in choice.paths():
         path = Path(options[option])
-        options[option] = _content(path, _stamp(path)) + path.suffix.lower()
+        try:
+            options[option] = _content(path, file_version(path)) + path.suffix.lower()
+        except OSError as error:
+            raise BezoarError(f"path: cannot read {path}: {error.strerror}") from error
     own = {} if source is None else {"source": source}
     return {"name": name.rpartition(":")[2] if own else name, "options": options, **own}
 
 
-def _stamp(path: Path) -> tuple[int, int, int]:
-    try:
-        found = path.stat()
-    except OSError as error:
-        raise BezoarError(f"path: cannot read {path}: {error.strerror}") from error
-    return found.st_mtime_ns, found.st_size, found.st_ino
-
-
 @lru_cache(maxsize=256)
-def _content(path: Path, stamp: tuple[int, int, int]) -> str:
+def _content(path: Path, version: FileVersion) -> str:
     """A checksum of a file; it is read again when it was changed."""
     return digest(path.read_bytes())

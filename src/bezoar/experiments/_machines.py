@@ -31,7 +31,7 @@ SIZES = (4_096, 16_384)
 #: The partition that gives agents as many samples in any network.
 DRAWN = "drawn"
 
-#: Agents in the network on which the time is measured hold at most so many bytes of models.
+#: Agents in the network on which the time is measured hold at most this many bytes of models.
 MEASURED_BYTES = 256 << 20
 
 #: Bytes that a process takes before it trains: Python, torch and what else is imported.
@@ -49,16 +49,16 @@ class MachinePlan:
     """What one iteration of a run takes on several machines, one rank on each.
 
     Attributes:
-        agents: in the network.
-        machines: how many.
-        members: agents on the machine that has most.
+        agents: how many the network has.
+        machines: how many there are.
+        members: how many agents the machine has that has most.
         halo: neighbours elsewhere whose messages the machine that hears most receives.
         message: bytes of a message.
         memory: bytes on the machine that takes most.
         sent: bytes that the machine sends that sends most, in an iteration.
-        local: seconds of local updates,
-        rule: of the rule,
-        moving: and of messages, packed and sent, in an iteration.
+        local: seconds of local updates in an iteration.
+        rule: seconds of the rule in an iteration.
+        moving: seconds in which messages are packed and sent in an iteration.
         bandwidth: bits a second between machines, as assumed.
         workers: threads on a machine.
         measured: agents in the network on which the time was measured.
@@ -82,7 +82,7 @@ class MachinePlan:
 
     @property
     def seconds(self) -> float:
-        """Of an iteration, without measurements."""
+        """Seconds of an iteration, without measurements."""
         return self.local + self.rule + self.moving
 
 
@@ -161,7 +161,7 @@ def _resized(spec: RunSpec, agents: int, size: int) -> RunSpec:
 
 
 def _fewer(poisoned: Any, share: float) -> int:
-    """The same share of poisoned agents, named or counted."""
+    """How many agents are the same share of poisoned ones, named or counted."""
     count = poisoned if isinstance(poisoned, int) else len(poisoned)
     return math.ceil(count * share)
 
@@ -230,7 +230,7 @@ class _Measured:
         self.copying = _copying_speed()
 
     def data_bytes(self, members: int) -> float:
-        """Bytes of the dataset, and of the samples of so many agents as they are trained on."""
+        """Bytes of the dataset, and of the samples that this many members train on."""
         held = float(self._parts.mean()) * members
         kept = min(held, len(self._dataset.train)) if self._few else held
         sample = 4 * math.prod(self._dataset.sample_shape)
@@ -248,7 +248,7 @@ def _substitute(spec: RunSpec, network: Network, size: int) -> RunSpec:
 
 
 def _seconds(engine: "Engine") -> tuple[float, float]:
-    """Of local updates and of the rule in an iteration: the least of a few."""
+    """Seconds of local updates, and of the rule, in an iteration: the least of a few tries."""
     state, found = engine.start(), []
     models, out = state.models, torch.empty_like(state.models)
     for _ in range(3):

@@ -1,12 +1,14 @@
 """The parts that specs lead to, kept for specs that share them. Needs no torch."""
 
 from collections.abc import Hashable
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from bezoar import _parts
 from bezoar._errors import BezoarError
+from bezoar._files import file_version
 from bezoar._seeds import Purpose, generator
 from bezoar.data import Dataset, Partition
 from bezoar.experiments._choice import Choice
@@ -32,7 +34,7 @@ def poisoned_network(
     placement: str | None = None,
     seed: int = 0,
 ) -> Network:
-    """A network with a word on who is poisoned.
+    """A network whose poisoned agents are chosen by number, name or placement.
 
     Args:
         choice, seed: the network, and what random placements follow from.
@@ -46,7 +48,7 @@ def poisoned_network(
             f"names them: {', '.join(map(str, poisoned))}; give one or the other"
         )
     drawn = seed if placement == "random" else 0
-    return _network(choice, _maker(choice), _stamps(choice), poisoned, placement, drawn)
+    return _network(choice, _maker(choice), _file_versions(choice), poisoned, placement, drawn)
 
 
 def network_of_run(run: StoredRun) -> Network:
@@ -56,12 +58,12 @@ def network_of_run(run: StoredRun) -> Network:
 
 def dataset_of(spec: RunSpec) -> Dataset:
     """The data of a spec: all of it, or the training samples that its seed draws."""
-    dataset = _dataset(spec.dataset, _maker(spec.dataset), _stamps(spec.dataset))
+    dataset = _dataset(spec.dataset, _maker(spec.dataset), _file_versions(spec.dataset))
     return dataset if spec.samples is None else _drawn(dataset, spec.samples, spec.seed)
 
 
 def partition_of(spec: RunSpec, agents: int, dataset: Dataset | None = None) -> Partition:
-    """Which of so many agents holds which samples in a run of a spec.
+    """Which agent holds which samples in a run of a spec.
 
     If its data is at hand it is given: the file it was read from may have changed since.
     """
@@ -74,23 +76,20 @@ def run_key(spec: RunSpec) -> str:
     return identity(spec, network_of(spec), dataset_of(spec))
 
 
-# What parts are made from may change while a process lives. So the maker of a part, and the state
-# of the files it reads, are told beside the choice.
+# What parts are made from may change while a process lives. So caches go by the maker of a part
+# and the versions of the files it reads, too.
 
 
 def _maker(choice: Choice) -> Any:
     return None if choice.part is not None else _parts.maker(choice.kind, choice.name)
 
 
-def _stamps(choice: Choice) -> Hashable:
-    stamps: list[Hashable] = []
+def _file_versions(choice: Choice) -> Hashable:
+    versions: list[Hashable] = []
     for option in choice.paths():
-        try:
-            found = Path(choice.options[option]).stat()
-            stamps.append((found.st_mtime_ns, found.st_size, found.st_ino))
-        except (OSError, TypeError):
-            pass  # reading it will say what is wrong
-    return (*stamps, *((_maker(each), _stamps(each)) for each in choice.inner()))
+        with suppress(OSError, TypeError):  # reading it will say what is wrong
+            versions.append(file_version(Path(choice.options[option])))
+    return (*versions, *((_maker(each), _file_versions(each)) for each in choice.inner()))
 
 
 @lru_cache(maxsize=1024)
@@ -102,7 +101,7 @@ def _part(choice: Choice, maker: Any) -> Any:
 def _network(
     choice: Choice,
     maker: Any,
-    stamps: Hashable,
+    versions: Hashable,
     poisoned: int | tuple[int | str, ...] | None,
     placement: str | None,
     seed: int,
@@ -124,7 +123,7 @@ def _network(
 
 
 @lru_cache(maxsize=8)
-def _dataset(choice: Choice, maker: Any, stamps: Hashable) -> Dataset:
+def _dataset(choice: Choice, maker: Any, versions: Hashable) -> Dataset:
     made: Dataset = choice.make()
     return made
 

@@ -1,4 +1,4 @@
-"""What there is to do: which runs are finished, which are trained together, which cannot be."""
+"""Plans of sweeps: which runs are finished, trained together, or impossible."""
 
 import os
 from collections import Counter
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 #: How much longer a step takes than its matrix products, at the speed of large ones.
 OVERHEAD = 1.3
 
-#: Runs stepped together at the most: more would gain no speed, and stand to lose more at once.
+#: The most runs that are stepped together: more would not be faster, and a failure would cost more.
 MOST_RUNS = 128
 
 
 @dataclass(frozen=True)
 class Failure:
-    """A run that could not be: what it was to be, and why it could not."""
+    """A run that was refused or failed, and the reason."""
 
     spec: RunSpec
     reason: str
@@ -33,11 +33,11 @@ class Plan:
     """What a sweep has to do.
 
     Attributes:
-        keys: for each spec, in their order, the key of its run; ``None`` where it cannot be.
-        groups: the runs still to do, by key; those in a group are stepped together.
+        keys: for each spec, in their order, the key of its run; ``None`` if it cannot be run.
+        groups: the runs that are left to train, by key; those in a group are stepped together.
             Runs that others start from come first.
         finished: keys of runs that are in the store.
-        broken: keys of runs to do again, because what the store has of them is damaged.
+        broken: keys of runs to train again, because the store's copy is damaged.
         refused: the specs that cannot be run, in their order, with the reasons.
     """
 
@@ -49,12 +49,12 @@ class Plan:
 
     @property
     def new(self) -> int:
-        """How many runs are to do."""
+        """How many runs are left to train."""
         return sum(map(len, self.groups))
 
     @property
     def operations(self) -> float:
-        """The floating-point operations of all that is to do."""
+        """The floating-point operations of all runs that are left to train."""
         return sum(run.operations for group in self.groups for run in group.values())
 
     def seconds(self, workers: int | None = None) -> float:

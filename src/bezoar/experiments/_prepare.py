@@ -91,7 +91,7 @@ class Prepared:
 
     @cached_property
     def cost(self) -> Cost:
-        """What it takes."""
+        """The memory and the operations that it takes."""
         spec, agents = self.spec, self.network.agents
         remembered = len(self.run.optimizer.remembers) + bool(self.run.aggregator.remembers())
         remembered += len(self.algorithm.remembers) + (spec.rounds > 1)
@@ -213,20 +213,10 @@ def _check_fields(spec: RunSpec, softmax: bool, dataset: data.Dataset) -> None:
     for field in ("augment", "accumulate", "autocast", "gradient_samples"):
         found = getattr(spec, field)
         if softmax and found != defaults[field].default:
-            raise BezoarError(f"{field}: softmax regression has no use for it, found {found!r}")
+            raise BezoarError(f"{field}: softmax regression does not use it, found {found!r}")
     if spec.order != defaults["order"].default and spec.batch is None:
         raise BezoarError(f"order: {spec.order!r} is an order of batches; give a batch, too")
-    if spec.augment and len(dataset.sample_shape) != 3:
-        raise BezoarError(
-            f"augment: needs images [channels, height, width], found samples of shape "
-            f"{list(dataset.sample_shape)}"
-        )
-    batch = spec.batch or 1
-    if batch % spec.accumulate:
-        raise BezoarError(
-            f"accumulate: a batch of {batch} cannot be cut into {spec.accumulate} equal parts; "
-            "allowed: numbers that divide it"
-        )
+    training.check_batches(spec.batch or 1, spec.accumulate, spec.augment, dataset.sample_shape)
 
 
 def train(
@@ -253,7 +243,7 @@ def make_engine(
     trained: Tensors | None = None,
     device: str | None = None,
 ) -> Engine:
-    """What trains runs together, on the device of their specs or on another; see :func:`train`."""
+    """The engine for :func:`train`; it computes on the specs' device unless another is given."""
     spec = runs[0].spec
     return Engine(
         _task(runs, workers, trained, runs[0].partition(), device=device),
@@ -275,9 +265,9 @@ def one_agent(
     partition: data.Partition,
     exchanges: Callable[[Task], Exchanges],
 ) -> Engine:
-    """What trains one agent of a run where the others are elsewhere.
+    """The engine that trains one agent of a run, while the others are trained elsewhere.
 
-    Its accuracy and test loss are measured; what takes other agents' models is not.
+    Its accuracy and test loss are measured; metrics of several agents' models are not.
 
     Args:
         run: what is run.
@@ -299,7 +289,7 @@ def one_agent(
 
 
 def one_shard(run: Prepared, shard: Shard, workers: Workers, ranks: Ranks) -> Engine:
-    """What trains one shard of a run's network where the other ranks train the others."""
+    """The engine that trains one shard of a run's network; other ranks train the others."""
     members = tuple(shard.members.tolist())
     task = _task([run], workers, None, run.partition(), members)
     return Engine(

@@ -3,7 +3,6 @@
 import os
 import platform
 import subprocess
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -12,18 +11,12 @@ from typing import Any
 from bezoar.experiments._identity import versions
 
 
-def provenance(
-    started: datetime, ended: datetime, trained_with: Sequence[str] = ()
-) -> dict[str, Any]:
-    """What a run's numbers do not depend on, or should not.
-
-    It was ``trained_with`` other runs, stepped together with it, which are told by their keys.
-    """
+def provenance(started: datetime, ended: datetime) -> dict[str, Any]:
+    """When, on which machine and with which versions a run was computed."""
     return {
         "started": _utc(started),
         "ended": _utc(ended),
         "seconds": round((ended - started).total_seconds(), 3),
-        "trained_with": list(trained_with),
         "machine": machine(),
         "versions": versions() | {"python": platform.python_version()},
         "checkout": checkout(os.getcwd()),

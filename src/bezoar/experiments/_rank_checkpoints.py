@@ -47,7 +47,7 @@ class RankCheckpoints:
         return found
 
     def keeper(self, iterations: int) -> Callable[[Checkpoint], None]:
-        """What writes a checkpoint now and then, at all ranks, and when training is done."""
+        """A function that writes checkpoints now and then, and when training is done."""
         last, pause = time.monotonic(), self._seconds
 
         def keep(checkpoint: Checkpoint) -> None:

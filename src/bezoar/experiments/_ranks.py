@@ -40,7 +40,7 @@ def is_follower() -> bool:
 def leading(
     workers: int | None = None, store: Store | None = None, checkpoint_seconds: float = 30.0
 ) -> "Iterator[Trainer]":
-    """Trains at all ranks; the others :func:`follow`.
+    """A trainer that works at all ranks; the other ranks :func:`follow`.
 
     Args:
         workers: how many threads each rank has; by default its share of the machine's cores.

@@ -1,4 +1,4 @@
-"""Trains runs without a store."""
+"""Training runs without a store."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -71,7 +71,7 @@ def train_all(
     progress: Progress | None = None,
     trainer: Trainer | None = None,
 ) -> "list[History]":
-    """The same of runs that are prepared."""
+    """Train prepared runs; arguments as for :func:`run_all`."""
     from bezoar.experiments._prepare import train
     from bezoar.training import Workers
 
@@ -97,7 +97,7 @@ def train_all(
 
 
 def part_of(progress: Progress | None, before: int, total: int) -> "Report | None":
-    """What an engine tells of one of several trainings, as progress in all of them."""
+    """Turns the progress of one of several trainings into progress of all of them."""
     if progress is None:
         return None
 
@@ -108,6 +108,6 @@ def part_of(progress: Progress | None, before: int, total: int) -> "Report | Non
 
 
 def first_accuracies(metrics: "Mapping[str, Tensor]") -> list[float]:
-    """The accuracy of every run that is told first of those measured; empty if none was."""
+    """The first metric of accuracy that was measured, for every run; empty if there is none."""
     found = next((values for name, values in metrics.items() if name.startswith("accuracy")), None)
     return [] if found is None else found.tolist()

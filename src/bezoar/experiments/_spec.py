@@ -18,7 +18,7 @@ from pydantic import (
 
 from bezoar import __version__
 from bezoar._errors import BezoarError
-from bezoar._options import AtLeastOne, Count, Share, choose, explain, plain_number
+from bezoar._options import AtLeastOne, Count, NonNegative, Share, choose, explain, plain_number
 from bezoar._parts import KINDS
 from bezoar.experiments._choice import Choice, read_choice, recall_choice
 from bezoar.store import StoredRun, UnknownFormatError
@@ -100,9 +100,7 @@ class RunSpec(BaseModel):
         "plain", "What a local update makes of gradients: a plain step, or momentum."
     )
     schedule: Choice = _chosen("inverse_sqrt", "The step size of every iteration.")
-    weight_decay: Annotated[float, Field(ge=0)] = _plain(
-        0.0, "How much of the model is added to its gradient."
-    )
+    weight_decay: NonNegative = _plain(0.0, "How much of the model is added to its gradient.")
     batch: AtLeastOne | None = _plain(
         None,
         "How many of its samples an agent takes for a gradient; by default all for softmax, else "
@@ -320,6 +318,11 @@ def read_toml(path: str | Path) -> dict[str, Any]:
         ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise BezoarError(f"spec: {path} is not valid TOML: {error}") from error
+
+
+def read_spec(path: Path) -> RunSpec:
+    """The spec in a TOML file; a relative path in it is relative to the file."""
+    return RunSpec.read(read_toml(path), path.parent)
 
 
 def _check_depth(value: Any, allowed: int = DEPTH) -> None:

@@ -39,11 +39,11 @@ GroupWork = Generator[Waiting, None, bool]
 
 @dataclass(frozen=True)
 class Swept:
-    """What became of a sweep.
+    """The outcome of a sweep.
 
     Attributes:
         runs: for every spec, in their order, its finished run or why there is none.
-        plan: what there was to do.
+        plan: what there was to train.
     """
 
     runs: list[StoredRun | Failure]
@@ -51,7 +51,7 @@ class Swept:
 
     @property
     def failures(self) -> list[Failure]:
-        """The runs that could not be."""
+        """The runs that were refused or failed."""
         return [run for run in self.runs if isinstance(run, Failure)]
 
     @property
@@ -78,7 +78,7 @@ def sweep(
 
     Args:
         specs: what to run: specs, the fields of a sweep as for :func:`expand`, or the path of a
-            TOML file. A run that cannot be, or fails, does not stop the others.
+            TOML file. A run that is refused or fails does not stop the others.
         store: where runs are kept.
         executor: who trains, in slices: any executor of processes, on this machine or on others.
             Its workers need bezoar and the files that the specs name, nothing else. By default
@@ -152,10 +152,10 @@ class _Work:
         self._workers, self._elsewhere, self._trainer = workers, elsewhere, trainer
 
     def do(self, plan: Plan) -> None:
-        """Finish every run that is to do: it is in the store, or has failed.
+        """Train every run of the plan, until it is in the store or has failed.
 
         The work on a group is a generator. It waits for workers by yielding, so that one thread
-        does what there is to do for all groups under way.
+        looks after all groups under way.
         """
         for key in sorted(plan.broken):
             if aside := self._store.repair(key):
@@ -369,7 +369,7 @@ def _checkpoint(group: Group) -> "Checkpoint | None":
 
 
 def _keeper(group: Group, iterations: int, seconds: float) -> "Callable[[Checkpoint], None]":
-    """What writes a checkpoint now and then, and when training is done."""
+    """A function that writes a checkpoint now and then, and when training is done."""
     last, pause = time.monotonic(), seconds
 
     def keep(checkpoint: "Checkpoint") -> None:

@@ -1,4 +1,4 @@
-"""What a sweep tells while it goes on, and who trains its groups."""
+"""How to follow a sweep while it goes on, and who trains its groups."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -16,24 +16,24 @@ Trainer = Callable[..., "list[History]"]
 
 
 class Watch:
-    """Is told how a sweep goes; this one does nothing about it."""
+    """Its methods are called while a sweep goes on; here they do nothing."""
 
     def planning(self, done: int, total: int) -> None:
-        """So many specs were looked at."""
+        """``done`` of ``total`` specs have been looked at."""
 
     def planned(self, plan: Plan) -> None:
         """The plan is made; the work begins."""
 
     def began(self, keys: Sequence[str], specs: Sequence[RunSpec], iteration: int) -> None:
-        """A group's training begins, or goes on after so many iterations."""
+        """A group's training begins, or goes on after an ``iteration``."""
 
     def advanced(
         self, keys: Sequence[str], iteration: int, metrics: "Mapping[str, Tensor]"
     ) -> None:
-        """A group has done so many iterations; the latest metrics are ``[runs]`` each."""
+        """A group has finished an ``iteration``; the latest metrics are ``[runs]`` each."""
 
     def worked(self, worker: str, keys: Sequence[str], iterations: int, seconds: float) -> None:
-        """A worker of an executor has trained a group for so many iterations and seconds."""
+        """A worker of an executor has trained a group for some iterations and seconds."""
 
     def ended(self, keys: Sequence[str], failed: bool) -> None:
         """A group's runs are in the store; or their training failed."""

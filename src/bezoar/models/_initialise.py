@@ -24,9 +24,9 @@ _generator_in_use = threading.Lock()
 
 
 class SeededModule(nn.Module):
-    """A module that :func:`make` lets begin in the same way on any machine.
+    """A module that :func:`make` gives the same first parameters on any machine.
 
-    Its layers are of the kinds that :func:`initialise` knows, and its parameters are all theirs.
+    All its parameters belong to layers of the kinds that :func:`initialise` knows.
     """
 
     def initialise(self, rng: np.random.Generator) -> None:
@@ -39,9 +39,8 @@ def make(model: ModelFactory, seed: int) -> nn.Module:
     """A module whose parameters follow from the seed.
 
     A module with a method ``initialise(rng)``, as every :class:`SeededModule` has it, begins with
-    :func:`initialise`, the same on any machine. Any other keeps what its maker gave it while
-    torch's generator stood at a number that follows from the seed: a module of one's own may have
-    its own way to begin, which must not be overwritten.
+    :func:`initialise`, the same on any machine. Any other keeps the parameters that it is made
+    with, by torch's generator with a seed that follows from the run's.
     """
     with _generator_in_use, torch.random.fork_rng(devices=()):
         torch.manual_seed(int(generator(seed, Purpose.START).integers(2**63)))

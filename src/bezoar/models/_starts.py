@@ -11,7 +11,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from bezoar._errors import BezoarError
-from bezoar._options import AtLeastOne, Count, Part, Positive
+from bezoar._options import AtLeastOne, BelowOne, Count, NonNegative, Part, Positive
 from bezoar.models._weights import load_weights, set_weights
 
 
@@ -90,8 +90,8 @@ class Pretrained(Start):
     epochs: AtLeastOne = 12
     batch: Annotated[int, Field(ge=4, multiple_of=4)] = 128
     step: Positive = 0.1
-    beta: Annotated[float, Field(ge=0, lt=1)] = 0.9
-    weight_decay: Annotated[float, Field(ge=0)] = 5e-4
+    beta: BelowOne = 0.9
+    weight_decay: NonNegative = 5e-4
     augment: bool = False
     seed: Count = 0
     new_output: bool = True

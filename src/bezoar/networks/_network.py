@@ -120,7 +120,7 @@ class Network:
         return (self,)
 
     def identity(self, iterations: int) -> str:
-        """What identifies the network in a training of so many iterations."""
+        """What identifies the network in a training of this many iterations."""
         return self.fingerprint
 
     @cached_property

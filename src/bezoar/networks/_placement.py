@@ -17,7 +17,7 @@ _EFFORT = 4_000_000
 
 
 def place(network: Network, poisoned: int, placement: str = "last", seed: int = 0) -> Network:
-    """A network with so many poisoned agents, where they are asked to sit.
+    """A network with this number of poisoned agents, placed as asked.
 
     Who is poisoned in it already plays no part. Ties are broken by the lowest number.
 
@@ -55,7 +55,7 @@ def worst_agent(network: Network, count: int) -> tuple[int, float]:
 
 
 def _worst(network: Network, count: int, seed: int) -> list[int]:
-    """Around that agent: its neighbours first, then others, the lowest first."""
+    """The worst agent's neighbours first, then others, the lowest first."""
     agent, _ = worst_agent(network, count)
     near = network.neighbours(agent)
     others = (other for other in range(network.agents) if other != agent and other not in set(near))

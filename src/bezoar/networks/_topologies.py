@@ -88,10 +88,10 @@ def lower_bound(regular: int = 4, poisoned: int = 4) -> Network:
     graph = nx.complete_graph(regular)
     blocks: list[list[int]] = [list(range(regular))] * poisoned
     if regular >= 4 and poisoned >= 4:
-        dealt = min(poisoned, regular - regular % 2)
+        layered = min(poisoned, regular - regular % 2)
         for layer in (0, 1):
             circle = np.roll(np.arange(regular), -layer)
-            places = range(layer, dealt, 2)
+            places = range(layer, layered, 2)
             for place, part in zip(places, np.array_split(circle, len(places)), strict=True):
                 blocks[place] = part.tolist()
     for agent, block in enumerate(blocks, start=regular):
@@ -183,12 +183,12 @@ def _check_size(agents: int, links: int) -> None:
 
 
 def _network(name: str, graph: nx.Graph, poisoned: Poisoned, middle: int | None = None) -> Network:
-    """A network whose poisoned agents are named, or so many around ``middle``, or the last ones."""
+    """The network of a topology; for its poisoned agents see :func:`poison`."""
     return poison(Network(graph, (), name=name), poisoned, middle)
 
 
 def poison(network: Network, poisoned: Poisoned, middle: int | None = None) -> Network:
-    """A network with these poisoned agents, or so many around ``middle``, or the last ones.
+    """A network with the named agents poisoned; or a number of them, around ``middle`` or the last.
 
     Agents are given by their names; a number is the name of the agent that is called so.
     """

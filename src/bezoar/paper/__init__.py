@@ -25,7 +25,7 @@ from bezoar.paper._criteria import Curves
 from bezoar.paper._figure_claims import CLAIMS
 from bezoar.paper._figure_pages import write_figure
 from bezoar.paper._recipes import Scale, Variant, Whose
-from bezoar.paper._records import check_record, write_record
+from bezoar.paper._records import write_record
 from bezoar.paper._study_pages import write_contamination, write_theorems
 from bezoar.paper._theorem_study import (
     THEOREM_RULES,
@@ -69,7 +69,6 @@ __all__ = [
     "Variant",
     "Whose",
     "block_network",
-    "check_record",
     "consensus_exponents",
     "contamination_study",
     "judge",

@@ -136,8 +136,8 @@ class Comparison:
     def is_random(self, network: str, partition: str) -> bool:
         """Whether another seed gives other curves.
 
-        By class, samples are dealt out at random only where classes are fewer than the agents.
-        Flipping labels draws nothing.
+        By class, samples are divided at random only where there are fewer classes than agents.
+        Label flips are never random.
         """
         agents = network_of(self.recipe.spec(network, partition, BASELINE, 0)).agents
         drawn = partition != "by_class" or agents > CLASSES[self.recipe.dataset]

@@ -13,9 +13,9 @@ from bezoar.paper._comparisons import PARTITION_TITLES
 from bezoar.paper._figure_claims import CLAIMS
 from bezoar.paper._figures import gradients_figure, partitions_figure
 from bezoar.paper._recipes import DATASET_TITLES
-from bezoar.paper._texts import METRICS, SHOWN, alternative, caption, note, title
+from bezoar.paper._texts import SHOWN, alternative, caption, note, title
 from bezoar.paper._trained import TrainedComparison, TrainedFigure
-from bezoar.report import Image, JudgedClaim, Page, Table, ends_table, panels_figure
+from bezoar.report import Image, JudgedClaim, Page, Table, axis_of, ends_table, panels_figure
 
 #: Columns of the data that say which run a line is of.
 COLUMNS = (
@@ -116,10 +116,10 @@ def _tables(made: TrainedFigure, part: TrainedComparison) -> list[Table]:
     of, before = part.comparison, made.about(part)
     after = f"after {part.recipe.iterations:,} iterations"
     after += f", {part.seeds} seeds" if part.seeds > 1 else ""
-    shown: dict[str, tuple[str, ...]] = {
-        f"{before}{METRICS[metric][0]} {after}": (metric,)
-        for metric in map(part.recipe.metric, made.figure.metrics)
-    }
+    shown: dict[str, tuple[str, ...]] = {}
+    for metric in map(part.recipe.metric, made.figure.metrics):
+        axis = axis_of(metric)
+        shown[f"{before}{axis[0].upper()}{axis[1:]} {after}"] = (metric,)
     agents = ("accuracy_mean", "accuracy_worst")
     measured = all(set(agents) <= set(run.metrics) for run in part.runs)
     if made.figure.layout == "partitions" and measured:

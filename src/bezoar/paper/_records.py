@@ -6,7 +6,6 @@ from itertools import product
 from pathlib import Path
 from typing import get_args
 
-from bezoar._errors import BezoarError
 from bezoar._files import write_whole
 from bezoar._numbers import count, duration
 from bezoar.experiments import Store, StoredRun
@@ -14,7 +13,7 @@ from bezoar.paper._claims import JUDGED
 from bezoar.paper._comparisons import Figure
 from bezoar.paper._recipes import Scale, Variant, Whose
 from bezoar.paper._trained import variant_name
-from bezoar.report import THRESHOLDS, Page, Table
+from bezoar.report import THRESHOLDS, Page, Table, check_markdown, markdown_pictures
 
 
 def write_record(path: Path, results: Path, figures: Iterable[Figure]) -> Path:
@@ -23,7 +22,7 @@ def write_record(path: Path, results: Path, figures: Iterable[Figure]) -> Path:
     Copies of the pictures go into a folder beside the page, named like it. The results are what
     ``bezoar reproduce`` left.
     """
-    check_record(path)
+    check_markdown(path)
     store = Store(results / "store")
     blocks = [f"# {path.stem}"]
     for figure in figures:
@@ -35,12 +34,6 @@ def write_record(path: Path, results: Path, figures: Iterable[Figure]) -> Path:
         for page in pages:
             blocks += _page(page, path, results)
     return write_whole(path, ("\n\n".join(blocks) + "\n").encode())
-
-
-def check_record(path: Path) -> None:
-    """Refuse, before anything is computed, a page that is not called Markdown."""
-    if path.suffix != ".md":
-        raise BezoarError(f"markdown: expected a name that ends in .md, found {str(path)!r}")
 
 
 def _claims(pages: Sequence[Page]) -> list[str]:
@@ -59,10 +52,7 @@ def _claims(pages: Sequence[Page]) -> list[str]:
 def _page(page: Page, path: Path, results: Path) -> list[str]:
     """The pictures of a variant, what it shows, and what it was computed with."""
     blocks = [f"### {page.name}: {page.title}", page.caption]
-    for image in (image for image in page.images if image.file.endswith(".png")):
-        content = (results / page.name / image.file).read_bytes()
-        write_whole(path.with_suffix("") / image.file, content)
-        blocks.append(f"![{image.alt}]({path.stem}/{image.file})")
+    blocks += markdown_pictures(page, results / page.name, path)
     runs = [run for panel in page.panels for curve in panel.curves for run in curve.runs]
     told = [f"`{page.command}`", *_provenance([r for r in runs if isinstance(r, StoredRun)])]
     return [*blocks, "\n".join(f"- {line}" for line in told)]

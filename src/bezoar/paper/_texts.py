@@ -9,14 +9,12 @@ from bezoar.report import BASELINE, look
 #: The rule whose run stands for all in Figure 4; the paper does not say which it took.
 SHOWN = "weighted_mean"
 
-#: Metrics as they are called above tables, and words to say where curves end.
-METRICS = {
-    "accuracy": ("Test accuracy of the average model", "accuracies end"),
-    "accuracy_all": ("Test accuracy of the average of all agents' models", "accuracies end"),
-    "consensus_error": ("Consensus error", "consensus errors end"),
-    "variance_norm": ("Norm of the variance of models", "consensus errors end"),
-    "heterogeneity": ("Heterogeneity ξ", "ξ ends"),
-    "disturbance": ("Disturbance A", "A ends"),
+#: How a sentence says where the curves of a metric end.
+_ENDINGS = {
+    **dict.fromkeys(("accuracy", "accuracy_all"), "accuracies end"),
+    **dict.fromkeys(("consensus_error", "variance_norm"), "consensus errors end"),
+    "heterogeneity": "ξ ends",
+    "disturbance": "A ends",
 }
 
 #: What curves are, by the first metric of a figure.
@@ -148,7 +146,7 @@ def alternative(made: TrainedFigure, part: TrainedComparison) -> str:
             parts = []
             for metric in made.figure.metrics:
                 ends = _ends(part, network, partition, metric)
-                parts.append(f"{METRICS[metric][1]} {ends}")
+                parts.append(f"{_ENDINGS[metric]} {ends}")
             if made.figure.layout != "gradients":
                 final = part.curves.finals(network, partition, BASELINE).mean()
                 parts.append(f"the baseline's accuracy ends at {final:.3f}")

@@ -62,7 +62,7 @@ def write_thresholds(folder: Path, made: TrainedFigure) -> report.Page:
     write_whole(folder / f"{made.name}.csv", data_text(replace(made, parts=[study])).encode())
     panels = study.panels(lambda network, _: networks[network])
     table = report.ends_table("Test accuracy of the average model, by class", panels, ("accuracy",))
-    found = findings(study)
+    found = answer(study)
     alt = "A plot for each network: final accuracy against the clipping threshold of CC and CG, "
     alt += f"with lines for the weighted mean and the baseline. {' '.join(found)}"
     sentences = [f"{about(study.recipe)}, by class; {made.figure.poison}.", *found]
@@ -88,8 +88,8 @@ def _final(study: TrainedComparison, network: str, rule: str) -> float:
     return float(study.curves.finals(network, "by_class", rule)[0])
 
 
-def findings(study: TrainedComparison) -> list[str]:
-    """What was found, in a sentence for each network and one about all."""
+def answer(study: TrainedComparison) -> list[str]:
+    """What the runs say: a sentence about all networks, then one for each."""
     sentences = []
     above = dict.fromkeys((AUTHORS, SCALED), 0)
     for network, title in study.comparison.figure.networks.items():

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
         Panel,
         Table,
         Verdict,
+        check_markdown,
+        markdown_pictures,
     )
     from bezoar.report._style import BASELINE, POISONED, REGULAR, Look, look, pictures
     from bezoar.report._tables import (
@@ -64,6 +66,7 @@ __all__ = [
     "Verdict",
     "agents_table",
     "axis_of",
+    "check_markdown",
     "data_note",
     "data_notes",
     "describe",
@@ -72,6 +75,7 @@ __all__ = [
     "ends_table",
     "is_ahead",
     "look",
+    "markdown_pictures",
     "network_figure",
     "network_note",
     "network_page",

@@ -1,4 +1,4 @@
-"""Which rule did best: tables with the best on top, and a verdict where runs can carry one."""
+"""Which rule did best: tables with the best on top, and a sentence where runs can tell."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -34,10 +34,10 @@ CELLS = 20_000
 
 
 @dataclass(frozen=True)
-class Verdict:
+class BestRule:
     """The best rule of a panel by one metric, with the numbers in a text.
 
-    If the runs cannot carry a verdict, it is not ``decided``: the rules are those between which
+    If the runs cannot tell which is best, it is not ``decided``: the rules are those between which
     they do not decide, the first leading.
     """
 
@@ -47,17 +47,17 @@ class Verdict:
     text: str
 
 
-def verdicts(panels: Sequence[Panel]) -> list[tuple[str, list[Verdict]]]:
-    """For each panel that compares rules its title, and a verdict by each metric that it has."""
+def best_rules(panels: Sequence[Panel]) -> list[tuple[str, list[BestRule]]]:
+    """For each panel that compares rules its title, and the best rule by each of its metrics."""
     looks = legend(panels)
     found = [
-        (panel.title, [v for metric in JUDGED if (v := _verdict(panel, metric, looks))])
+        (panel.title, [v for metric in JUDGED if (v := _best_rule(panel, metric, looks))])
         for panel in panels
     ]
     return [(title, several) for title, several in found if several]
 
 
-def _verdict(panel: Panel, metric: str, looks: dict[str, Look]) -> Verdict | None:
+def _best_rule(panel: Panel, metric: str, looks: dict[str, Look]) -> BestRule | None:
     rules = {c.name: _final(c, metric) for c in panel.curves if c.rule != BASELINE}
     rules = {name: runs for name, runs in rules.items() if runs}
     seeds = sorted(set.intersection(*map(set, rules.values()))) if len(rules) > 1 else []
@@ -70,17 +70,17 @@ def _verdict(panel: Panel, metric: str, looks: dict[str, Look]) -> Verdict | Non
     numbers = _numbers(looks[best].label, rules[best], baseline, seeds)
     by = JUDGED[metric]
     if len(seeds) == 1:
-        return Verdict(by, False, (looks[best],), f"{numbers}. One seed decides nothing.")
+        return BestRule(by, False, (looks[best],), f"{numbers}. One seed decides nothing.")
     if rivals:
         shown = [looks[name] for name in (best, *rivals)]
         least = f"{min(last[name] for name in rivals):.3f}" + " or more" * (len(rivals) > 1)
         close = f"{joined([look.label for look in shown[1:]])}, with {least}"
-        return Verdict(
+        return BestRule(
             by, False, tuple(shown[:NAMED]), f"{numbers}; {close}, cannot be told from it."
         )
     second = others[0]
     text = f"{numbers}; next is {looks[second].label} with {last[second]:.3f}."
-    return Verdict(by, True, (looks[best],), text)
+    return BestRule(by, True, (looks[best],), text)
 
 
 def is_ahead(leads: Floats, least: float) -> bool:

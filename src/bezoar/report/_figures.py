@@ -19,7 +19,7 @@ from bezoar.training import METRICS
 #: How wide an entry of a legend is, in inches.
 ENTRY = 1.25
 
-#: Curves with at most so many points have a marker at each.
+#: Curves with at most this many points have a marker at each.
 FEW = 12
 
 

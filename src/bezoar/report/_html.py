@@ -18,7 +18,7 @@ from bezoar._errors import BezoarError
 from bezoar._files import write_whole
 from bezoar._numbers import count
 from bezoar.experiments import Store, StoredRun, spec_of
-from bezoar.report._best import JUDGED, LEAD, ranked_tables, verdicts
+from bezoar.report._best import JUDGED, LEAD, best_rules, ranked_tables
 from bezoar.report._html_parts import (
     chart_data,
     isolated,
@@ -183,7 +183,7 @@ def _html(
         heading=_heading(pages, runs, names),
         tally={verdict: number for verdict, number in tally.items() if number},
         opening=opening(len(pages), runs, looks.values(), names),
-        verdicts=verdicts([panel for page in own for panel in page.panels]),
+        best=best_rules([panel for page in own for panel in page.panels]),
         lead=LEAD,
         symbols=SYMBOLS,
         notes=data_notes(runs),

@@ -299,6 +299,21 @@ class Page(_Part):
         return page.model_copy(update=update)
 
 
+def check_markdown(path: Path) -> None:
+    """Refuse, before anything is computed, a page that is not called Markdown."""
+    if path.suffix != ".md":
+        raise BezoarError(f"markdown: expected a name that ends in .md, found {str(path)!r}")
+
+
+def markdown_pictures(page: Page, folder: Path, path: Path) -> list[str]:
+    """A page's PNG pictures, copied from its folder to one beside the Markdown page at a path."""
+    blocks = []
+    for image in (image for image in page.images if image.file.endswith(".png")):
+        write_whole(path.with_suffix("") / image.file, (folder / image.file).read_bytes())
+        blocks.append(f"![{image.alt}]({path.stem}/{image.file})")
+    return blocks
+
+
 def page_folders(results: Path) -> list[Path]:
     """The folders with a page under a folder of results, fig2 before fig10."""
 

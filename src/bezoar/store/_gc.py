@@ -20,8 +20,8 @@ from bezoar.store._stored_run import BrokenRunError, read_run
 if TYPE_CHECKING:
     from bezoar.store._store import Store
 
-#: A group that cannot be read, or is of other versions, may still be somebody's work. After so many
-#: seconds without a change it is nobody's.
+#: A group that cannot be read, or is of other versions, may still be somebody's work. After this
+#: many seconds without a change it is taken to be nobody's.
 REST = 86400.0
 
 #: A folder that may go, the name of the lock that whoever works on it holds, and a function that

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock
 
-from bezoar._files import write_whole
-from bezoar.store._stored_run import DIGITS, digest
+from bezoar._files import digest, write_whole
+from bezoar.store._stored_run import DIGITS
 
 if TYPE_CHECKING:
     from bezoar.store._store import Store

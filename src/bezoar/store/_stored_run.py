@@ -11,7 +11,6 @@
 All but the last are the same, byte for byte, whenever and wherever the same versions compute them.
 """
 
-import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -26,7 +25,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from bezoar import __version__
 from bezoar._errors import BezoarError
-from bezoar._files import sync_folder, write_synced
+from bezoar._files import digest, sync_folder, write_synced
 from bezoar._options import choose
 
 if TYPE_CHECKING:
@@ -288,11 +287,6 @@ def write_run(
     for name, content in contents.items():
         write_synced(folder / name, content)
     sync_folder(folder)
-
-
-def digest(content: bytes) -> str:
-    """A checksum of some bytes."""
-    return hashlib.sha256(content).hexdigest()
 
 
 def _network_file(network: "Network") -> bytes:

@@ -7,8 +7,8 @@ How runs are trained and shown is the same for all of them.
 from bezoar.studies._adaptive import ADAPTIVE
 from bezoar.studies._estimate import ESTIMATE
 from bezoar.studies._momentum import MOMENTUM
-from bezoar.studies._over_time import OVER_TIME, changing_seats
-from bezoar.studies._pages import check_markdown, write_studies, write_study
+from bezoar.studies._over_time import OVER_TIME, shuffled_agents
+from bezoar.studies._pages import write_studies, write_study
 from bezoar.studies._placement import PLACEMENT
 from bezoar.studies._study import ITERATIONS, SAMPLES, SEEDS, Case, Results, Study, train_study
 from bezoar.studies._threat import THREAT
@@ -28,8 +28,7 @@ __all__ = [
     "Case",
     "Results",
     "Study",
-    "changing_seats",
-    "check_markdown",
+    "shuffled_agents",
     "train_study",
     "write_studies",
     "write_study",

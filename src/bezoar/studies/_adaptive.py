@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from itertools import product
 
-from bezoar.studies._study import MEAN, Case, Results, Study, label, losses
+from bezoar.studies._study import MEAN, Case, Results, Study, label, standings
 
 #: Rules that return ``z`` where all regular inputs are ``z``, whatever the poisoned ones are.
 RULES = (
@@ -31,9 +31,9 @@ def _cases() -> list[Case]:
     ]
 
 
-def _findings(results: Results) -> Sequence[str]:
+def _answer(results: Results) -> Sequence[str]:
     place = PLACES["by_class"]
-    sentences = [f"Adaptive rules: {losses(results, RULES)}."]
+    sentences = [f"Adaptive rules: {standings(results, RULES)}."]
     for panel in results.panels:
         best = results.best(panel, place, RULES)
         behind = sum(results.is_ahead(panel, place, MEAN, rule) for rule in RULES)
@@ -54,5 +54,5 @@ ADAPTIVE = Study(
     "by class? One of ten agents flips its labels; rules know how many inputs are poisoned.",
     "partition",
     _cases,
-    _findings,
+    _answer,
 )

@@ -26,7 +26,7 @@ def _cases() -> list[Case]:
     return found
 
 
-def _findings(results: Results) -> Sequence[str]:
+def _answer(results: Results) -> Sequence[str]:
     sentences = []
     low, true, high = (str(number) for number in (ESTIMATES[0], POISONED, ESTIMATES[-1]))
     for panel in results.panels:
@@ -55,6 +55,6 @@ ESTIMATE = Study(
     "number of their inputs for poisoned: what does a wrong number cost?",
     "estimate of poisoned inputs",
     _cases,
-    _findings,
+    _answer,
     {"network": f"complete:poisoned={POISONED}"},
 )

@@ -19,7 +19,7 @@ def _cases() -> list[Case]:
     ]
 
 
-def _findings(results: Results) -> Sequence[str]:
+def _answer(results: Results) -> Sequence[str]:
     sentences = []
     for panel in results.panels:
         without, *others = results.places(panel)
@@ -43,6 +43,6 @@ MOMENTUM = Study(
     "are divided by Dirichlet 1. With m = βm + (1−β)g the step is as long for every β.",
     "β",
     _cases,
-    _findings,
+    _answer,
     {"network": "two_castle:poisoned=2", "partition": "dirichlet:alpha=1.0"},
 )

@@ -6,10 +6,21 @@ from math import ceil
 from pathlib import Path
 from typing import Any
 
-from bezoar._errors import BezoarError
 from bezoar._files import write_whole
 from bezoar._numbers import with_spread
-from bezoar.report import Image, Look, Page, Table, axis_of, look, pictures, plot_grid, save_figure
+from bezoar.report import (
+    Image,
+    Look,
+    Page,
+    Table,
+    axis_of,
+    check_markdown,
+    look,
+    markdown_pictures,
+    pictures,
+    plot_grid,
+    save_figure,
+)
 from bezoar.studies._study import (
     ITERATIONS,
     LEAD,
@@ -41,7 +52,7 @@ ENTRY = 2.0
 def write_study(folder: Path, study: Study, results: Results, command: str) -> Page:
     """Write a study into a folder: its page, a picture, and its table for machines and people."""
     table = _table(results, study.axis)
-    found = " ".join(study.findings(results))
+    found = " ".join(study.answer(results))
     [picture] = _picture(folder / f"{study.name}.png", study, results)
     alt = f"Accuracy of each rule by {study.axis}, a plot for each of: {', '.join(results.panels)}."
     return Page(
@@ -53,12 +64,6 @@ def write_study(folder: Path, study: Study, results: Results, command: str) -> P
         data=(*table.save(folder / study.name), *_runs(results).save(folder / "runs")),
         tables=(table,),
     ).save(folder)
-
-
-def check_markdown(path: Path) -> None:
-    """Refuse, before anything is computed, a page that is not called Markdown."""
-    if path.suffix != ".md":
-        raise BezoarError(f"markdown: expected a name that ends in .md, found {str(path)!r}")
 
 
 def write_studies(path: Path, results: Path, names: Iterable[str]) -> Path:
@@ -73,10 +78,7 @@ def write_studies(path: Path, results: Path, names: Iterable[str]) -> Path:
     blocks = ["# Studies", ABOUT]
     for page in (Page.load(results / name) for name in names if (results / name).is_dir()):
         blocks += [f"## {page.title}", page.caption]
-        for image in page.images:
-            content = (results / page.name / image.file).read_bytes()
-            write_whole(path.with_suffix("") / image.file, content)
-            blocks.append(f"![{image.alt}]({path.stem}/{image.file})")
+        blocks += markdown_pictures(page, results / page.name, path)
         blocks += [table.markdown().rstrip() for table in page.tables]
         blocks.append(f"`{page.command}`")
     return write_whole(path, ("\n\n".join(blocks) + "\n").encode())

@@ -31,7 +31,7 @@ def _cases() -> list[Case]:
     ]
 
 
-def _findings(results: Results) -> Sequence[str]:
+def _answer(results: Results) -> Sequence[str]:
     sentences = []
     for panel in results.panels:
         places = results.places(panel)
@@ -58,7 +58,7 @@ PLACEMENT = Study(
     "their labels, so δ is the same throughout: what does it matter where they sit?",
     "placement, and its δ_max",
     _cases,
-    _findings,
+    _answer,
     {
         "network": f"erdos_renyi:agents={AGENTS},probability={PROBABILITY}",
         "poisoned": POISONED,

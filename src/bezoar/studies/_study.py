@@ -119,7 +119,7 @@ class Study:
         question: the question.
         axis: what changes along the axis of each plot.
         cases: makes its cases.
-        findings: says what was found, a sentence each.
+        answer: what the results say, a sentence each.
         fields: fields of all specs.
     """
 
@@ -128,7 +128,7 @@ class Study:
     question: str
     axis: str
     cases: Callable[[], Sequence[Case]]
-    findings: Callable[[Results], Sequence[str]]
+    answer: Callable[[Results], Sequence[str]]
     fields: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -139,7 +139,7 @@ def label(rule: str) -> str:
     return f"{made.label} {options}".strip()
 
 
-def losses(results: Results, rules: Sequence[str], other: str = MEAN) -> str:
+def standings(results: Results, rules: Sequence[str], other: str = MEAN) -> str:
     """How many rules are behind and ahead of another one, over all panels and places."""
     behind = ahead = level = 0
     for panel in results.panels:

@@ -24,7 +24,7 @@ def _cases() -> list[Case]:
     ]
 
 
-def _findings(results: Results) -> Sequence[str]:
+def _answer(results: Results) -> Sequence[str]:
     sentences = []
     for panel in results.panels:
         told = "; ".join(
@@ -52,6 +52,6 @@ THREAT = Study(
     "of ten agents of two castles are poisoned.",
     "share t of dissensus",
     _cases,
-    _findings,
+    _answer,
     {"network": "two_castle:poisoned=2"},
 )

@@ -29,7 +29,7 @@ def _cases() -> list[Case]:
     ]
 
 
-def _findings(results: Results) -> Sequence[str]:
+def _answer(results: Results) -> Sequence[str]:
     wins, loses, sentences = [], [], []
     for panel in results.panels:
         told = []
@@ -62,6 +62,6 @@ WORST_LABELS = Study(
     "weighted mean stop winning, in terms of A/ξ? Two of ten agents of two castles are poisoned.",
     "partition",
     _cases,
-    _findings,
+    _answer,
     {"network": "two_castle:poisoned=2"},
 )

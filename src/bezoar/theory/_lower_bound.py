@@ -122,8 +122,8 @@ def lower_bound_instances(
         variant, marked, dummies = "all_to_all", range(R, R + 1), range(0)
         switched, constant = (0,), 1 / (8 * poisoned**2)
     else:
-        dealt = min(poisoned, R - R % 2)
-        marked, dummies = range(R, R + dealt), range(R + dealt, R + poisoned)
+        layered = min(poisoned, R - R % 2)
+        marked, dummies = range(R, R + layered), range(R + layered, R + poisoned)
         variant = "dummies" if dummies else "main"
         heard = [set(network.neighbours(agent)) & set(marked) for agent in range(R)]
         switched = next((a, b) for a, b in combinations(range(R), 2) if not heard[a] & heard[b])

@@ -14,6 +14,7 @@ from bezoar.training._algorithms import (
     CombineThenAdapt,
     GradientTracking,
 )
+from bezoar.training._batches import check_batches
 from bezoar.training._checkpoint import Checkpoint, CheckpointError
 from bezoar.training._engine import Engine, History, check_length, check_listening
 from bezoar.training._exchanges import Exchanges, OneExchange
@@ -101,6 +102,7 @@ __all__ = [
     "algorithm",
     "available_cores",
     "average_model",
+    "check_batches",
     "check_device",
     "check_length",
     "check_listening",

@@ -7,6 +7,7 @@ import numpy as np
 
 from bezoar._arrays import Ints
 from bezoar._checks import whole
+from bezoar._errors import BezoarError
 from bezoar._options import choose
 from bezoar._seeds import Purpose, generator
 
@@ -65,3 +66,19 @@ class Batches:
 
     def _as_held(self, seed: int, agent: int, number: int) -> Ints:
         return np.arange(self._sizes[agent])
+
+
+def check_batches(
+    batch: int, accumulate: int, augment: bool, sample_shape: tuple[int, ...]
+) -> None:
+    """Refuse batches that cannot be augmented, or cut into as many equal parts, as is asked for."""
+    if augment and len(sample_shape) != 3:
+        raise BezoarError(
+            f"augment: needs images [channels, height, width], found samples of shape "
+            f"{list(sample_shape)}"
+        )
+    if batch % accumulate:
+        raise BezoarError(
+            f"accumulate: a batch of {batch} cannot be cut into {accumulate} equal parts; "
+            "allowed: numbers that divide it"
+        )

@@ -28,7 +28,7 @@ FORMAT = 2
 #: An iteration and the values of each metric after it: ``[runs]``, or ``[runs, agents]``.
 Measured = tuple[int, dict[str, Tensor]]
 
-#: A safetensors file begins with the length of its header, a number of so many bytes.
+#: A safetensors file begins with the length of its header, a number of this many bytes.
 _LENGTH = 8
 
 _STATE, _METRICS, _ITERATIONS = "state/", "metrics/", "iterations"

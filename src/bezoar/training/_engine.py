@@ -84,7 +84,8 @@ class Engine:
     Args:
         task: what the agents learn, in which runs.
         iterations: the number of iterations, ``K``.
-        every: metrics are taken at the start, after every so many iterations, and at the end.
+        every: how many iterations lie between two measurements; there is one at the start and one
+            at the end, too.
         metrics: which metrics to take, of :data:`~bezoar.training.METRICS`.
         local_steps: local updates before every exchange, all with the iteration's step size.
         rounds: how often agents exchange and aggregate in an iteration; what one round gives is

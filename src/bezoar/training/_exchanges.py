@@ -64,15 +64,15 @@ class InMemory:
             layer, device, share = task.output_layer, task.device, task.workers.map
             return Exchange(rules, networks, layer=layer, device=device, map=share, tuning=tuning)
 
-        self._on, self._once = lru_cache(KEPT)(made), lru_cache(1)(made)
+        self._returning, self._passing = lru_cache(KEPT)(made), lru_cache(1)(made)
         self.at(1)
 
     def at(self, iteration: int) -> Exchange:
         """The exchange of one iteration, counted from 1."""
         networks = tuple(network.at(iteration) for network in self._networks)
         # What silent links leave of a network rarely comes again.
-        lasting = all(network is network.whole for network in networks)
-        return (self._on if lasting else self._once)(networks)
+        returns = all(network is network.whole for network in networks)
+        return (self._returning if returns else self._passing)(networks)
 
     def memory(self, models: Tensor) -> list[Tensor]:
         """Messages may be anywhere."""

@@ -218,10 +218,6 @@ def largest(values: Tensor, among: Tensor) -> Tensor:
     return found.masked_fill(~among.any(1), torch.nan)
 
 
-def _consensus_error(found: Measurement) -> Tensor:
-    return largest(found.distances, found.regular)
-
-
 #: In the order in which they are told: what the agents themselves hold comes before their average
 #: model, which nobody holds.
 _ALL = (
@@ -288,7 +284,7 @@ _ALL = (
         axis="consensus error",
         column="consensus",
         logarithmic=True,
-        compute=_consensus_error,
+        compute=lambda found: largest(found.distances, found.regular),
     ),
     Metric(
         "variance_norm",

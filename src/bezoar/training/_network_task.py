@@ -19,7 +19,7 @@ from bezoar.attacks import LabelAttack
 from bezoar.data import Dataset, Partition
 from bezoar.models import ModelFactory, make, pool_buffers, set_weights
 from bezoar.training._agent_samples import AgentSamples, Labels
-from bezoar.training._batches import Batches, Order
+from bezoar.training._batches import Batches, Order, check_batches
 from bezoar.training._flat_model import BUFFERS, FlatModel, Lender
 from bezoar.training._judges import averages_that_judge, check_model_judges
 from bezoar.training._run import Run, State
@@ -42,7 +42,7 @@ class NetworkTask(DatasetTask):
     An agent's gradient is that of the mean cross-entropy over a batch of its own samples, see
     :class:`~bezoar.training._batches.Batches`. Models are ``[runs, agents, D]``: the weight of the
     output layer first, then the other parameters in the module's order. How parameters lie in
-    memory, whose buffers are, and on which threads agents are computed is in docs/architecture.md.
+    memory, whose buffers are, and on which threads agents are computed is in docs/training.md.
 
     Gradients for metrics (ξ, A, the cost f) are those of the cost that is trained: means over all
     local samples, or over ``gradient_samples`` of them, in parts as large as what training computes
@@ -62,7 +62,7 @@ class NetworkTask(DatasetTask):
         autocast: ``"bfloat16"`` or ``"float16"``: compute products in this type. Not every
             processor can.
         threads: 1 to compute agents side by side; more to compute them one after the other, each
-            operation on so many threads. By default what is faster when training starts.
+            operation on this many threads. By default what is faster when training starts.
     """
 
     def __init__(
@@ -105,18 +105,11 @@ class NetworkTask(DatasetTask):
     def _check_options(self) -> None:
         for run in self.runs:
             check_model_judges(run.attack)
-        shape = list(self.dataset.train.shape)
-        if self.augment and len(shape) != 4:
-            raise BezoarError(f"augment: needs images [n, channels, height, width], found {shape}")
         whole("accumulate", self.accumulate, 1)
         for field in ("gradient_samples", "threads"):
             if getattr(self, field) is not None:
                 whole(field, getattr(self, field), 1)
-        if self.batches.batch % self.accumulate:
-            raise BezoarError(
-                f"accumulate: a batch of {self.batches.batch} cannot be cut into "
-                f"{self.accumulate} equal parts; allowed: numbers that divide it"
-            )
+        check_batches(self.batches.batch, self.accumulate, self.augment, self.dataset.sample_shape)
         if self.autocast is not None:
             choose("autocast", self.autocast, AUTOCAST)
 
@@ -249,7 +242,7 @@ class NetworkTask(DatasetTask):
     ) -> Tensor:
         """Add the gradient over some samples, times ``share``, to ``out [D]``.
 
-        They are computed in so many equal parts, one after the other.
+        They are computed in ``parts`` of equal size, one after the other.
 
         Returns:
             The mean cross-entropy, times ``share``.

@@ -3,12 +3,11 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
-from pydantic import Field
 from torch import Tensor
 
-from bezoar._options import Part
+from bezoar._options import BelowOne, Part
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,7 @@ class _WithMomentum(Optimizer):
         beta: how much of the momentum stays, ``β``.
     """
 
-    beta: Annotated[float, Field(ge=0, lt=1)] = 0.9
+    beta: BelowOne = 0.9
 
     remembers: ClassVar[tuple[str, ...]] = ("momentum",)
 

@@ -33,7 +33,7 @@ class Everyone(Protocol):
     here: slice | Ints
 
     def total(self, values: Tensor) -> Tensor:
-        """The sum of what the agents here add up to, and those elsewhere."""
+        """The sum over all agents, from the sum over those here."""
 
     def each(self, values: Tensor) -> Tensor:
         """``[runs, W]`` a number of every agent, from ``[runs, agents]`` of those here."""

@@ -25,7 +25,7 @@ class Schedule(Part, ABC):
 
     @abstractmethod
     def __call__(self, iteration: int, iterations: int) -> float:
-        """The step size of one iteration, counted from 1, of so many in all."""
+        """The step size of one of all iterations, counted from 1."""
 
 
 @dataclass(frozen=True)

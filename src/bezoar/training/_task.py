@@ -129,7 +129,7 @@ class Task(ABC):
             samples: how many samples are drawn, in every iteration anew.
             iteration: which iteration it is.
         """
-        raise BezoarError("losses: this task cannot tell those of single models")
+        raise BezoarError("losses: this task has none of single models")
 
     def test(
         self,
@@ -186,7 +186,7 @@ def check_runs(runs: Sequence[Run]) -> None:
         raise BezoarError("runs: at least one is needed")
     sizes = sorted({run.network.agents for run in runs})
     if len(sizes) > 1:
-        raise BezoarError(f"runs: all networks must have as many agents, found {sizes}")
+        raise BezoarError(f"runs: all networks must have the same number of agents, found {sizes}")
     for run in runs:
         for network in run.network.turns:
             run.aggregator.check(network)

@@ -14,7 +14,7 @@ import torch
 #: both are about as fast, the choice, and with it last bits, must not be left to chance.
 CLEARLY = 0.8
 
-#: Either is timed so often, or for so many seconds, but twice at least.
+#: Either is timed this often, or for this many seconds, but twice at least.
 ROUNDS, SECONDS = 8, 1.0
 
 Item = TypeVar("Item")
@@ -34,7 +34,7 @@ def _one_thread() -> None:
 
 @contextmanager
 def _torch_at(threads: int) -> Iterator[None]:
-    """Torch at so many threads in the calling thread."""
+    """Torch at this many threads in the calling thread."""
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
@@ -87,7 +87,7 @@ class Workers:
     def one_by_one(
         self, work: Callable[[Item], Result], items: Iterable[Item], threads: int
     ) -> list[Result]:
-        """``work`` on every item in the calling thread, with torch at so many threads."""
+        """``work`` on every item in the calling thread, with torch at this many threads."""
         with _torch_at(threads):
             return [work(item) for item in items]
 
