@@ -85,9 +85,10 @@ def _text(
         "agents (softmax regression, 6,000 images of MNIST, 300 iterations, a tenth of the agents "
         "poisoned). The advisor is told the network, the number of poisoned agents and the "
         "partition, not their places nor the attack; one of the four attacks is none that it "
-        "tries. What it knows from the study comes from other families than the one it is asked about, and so does what "
-        f"other ways know. A choice is good if it loses at most {GOOD:g} of the agents' mean "
-        "accuracy against the best of all rules that were trained in the case."
+        "tries. What it knows from the study comes from other families than the one it is asked "
+        "about, and so does what other ways know. A choice is good if it loses at most "
+        f"{GOOD:g} of the agents' mean accuracy against the best of all rules that were trained in "
+        "the case."
     )
     picture = "![The share of asked cases in which a way to choose loses at most this](advisor.png)"
     limits = _limits(len(cases), len(asked), len(trained), others)
