@@ -169,6 +169,18 @@ def test_the_study_says_where_a_network_is_unlike_its_own():
     assert "this one has" not in " ".join(advise("ring:agents=30", 3).reasons)
 
 
+def test_ten_thousand_agents_are_answered_at_once():
+    found = advise(networks.torus(100, 100), (100, 500), partition="by_class")
+    assert found.basis == "study"
+    assert "this one has 10,000" in " ".join(found.reasons)
+
+
+def test_where_messages_are_poisoned_the_study_says_nothing():
+    network, options = networks.ring(agents=6), {"rules": RULES, "effort": (1, 2), "workers": 1}
+    found = advise(network, 1, threat="messages", partition="iid", **options)
+    assert "study" not in " ".join([*found.reasons, advice_page(found).caption])
+
+
 @pytest.mark.parametrize(
     "options",
     [

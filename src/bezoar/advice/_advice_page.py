@@ -9,6 +9,7 @@ import numpy as np
 from bezoar._errors import BezoarError
 from bezoar.advice._advise import Advice
 from bezoar.advice._pilot_results import PilotResults, RankedRule
+from bezoar.advice._scenarios import ATTACKS
 from bezoar.advice._study import AGENTS, SHARE
 from bezoar.report import Page, Table, pictures, save_figure
 
@@ -33,11 +34,13 @@ def advice_page(advice: Advice) -> Page:
             "regular agents' own models. Risk is the root mean square of what a rule lost there."
         )
     elif advice.pilots is not None:
+        scenarios = advice.pilots.scenarios
+        studied = all(scenario.attack in ATTACKS["labels"] for scenario in scenarios)
         about.append(
-            f"Tried in {len(advice.pilots.scenarios)} scenarios, for {advice.pilots.iterations} "
-            "iterations with a small part of the data. Accuracies are means over the regular "
-            "agents' own models. Risk is the root mean square of what a rule lost, here and in the "
-            "study of other networks."
+            f"Tried in {len(scenarios)} scenarios, for {advice.pilots.iterations} iterations with "
+            "a small part of the data. Accuracies are means over the regular agents' own models. "
+            "Risk is the root mean square of what a rule lost"
+            f"{', here and in the study of other networks' if studied else ''}."
         )
     return Page(
         name="advice",
