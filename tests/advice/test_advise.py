@@ -60,6 +60,8 @@ def test_without_a_study_pilots_alone_decide(advice):
         workers=1,
     )
     assert len(found.pilots.scenarios) == 1
+    assert "In 1 scenario mean lost" in found.reasons[0]
+    assert "Tried in 1 scenario, for 20 iterations" in advice_page(found).caption
     assert all(rule.risk == pytest.approx(rule.regret_mean) for rule in found.ranking)
     assert not any("study" in reason for reason in found.reasons)
     assert any("study" in reason for reason in advice.reasons)

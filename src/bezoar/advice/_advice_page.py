@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from bezoar._errors import BezoarError
+from bezoar._numbers import count
 from bezoar.advice._advise import Advice
 from bezoar.advice._pilot_results import PilotResults, RankedRule
 from bezoar.advice._scenarios import ATTACKS
@@ -37,9 +38,9 @@ def advice_page(advice: Advice) -> Page:
         scenarios = advice.pilots.scenarios
         studied = all(scenario.attack in ATTACKS["labels"] for scenario in scenarios)
         about.append(
-            f"Tried in {len(scenarios)} scenarios, for {advice.pilots.iterations} iterations with "
-            "a small part of the data. Accuracies are means over the regular agents' own models. "
-            "Risk is the root mean square of what a rule lost"
+            f"Tried in {count(len(scenarios), 'scenario')}, for {advice.pilots.iterations} "
+            "iterations with a small part of the data. Accuracies are means over the regular "
+            "agents' own models. Risk is the root mean square of what a rule lost"
             f"{', here and in the study of other networks' if studied else ''}."
         )
     return Page(

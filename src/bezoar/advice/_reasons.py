@@ -6,7 +6,7 @@ import numpy as np
 
 from bezoar import theory
 from bezoar._arrays import Bools
-from bezoar._numbers import listed
+from bezoar._numbers import count, listed
 from bezoar.advice._pilot_results import PilotResults, RankedRule
 from bezoar.advice._study import AGENTS, SHARE, Study
 from bezoar.experiments import Choice
@@ -140,8 +140,8 @@ def _bounds(network: Network, poisoned: Sequence[int]) -> list[str]:
 
 def _loss(found: PilotResults, best: RankedRule) -> str:
     told = (
-        f"In {best.scenarios} scenarios {best.aggregator} lost {best.regret_mean:.3f} of the "
-        f"agents' accuracy on average against the best rule of each, and at most "
+        f"In {count(best.scenarios, 'scenario')} {best.aggregator} lost {best.regret_mean:.3f} of "
+        "the agents' accuracy on average against the best rule of each, and at most "
         f"{best.regret_worst:.3f}"
     )
     if best.regret_worst < SMALL:
@@ -184,7 +184,8 @@ def _pieces(
         )
     if seen.any() and (losers := _losers(found, ranking, seen)):
         told.append(
-            f"In {seen.sum()} scenarios in which the regular agents' network fell apart, {losers}."
+            f"In {count(int(seen.sum()), 'scenario')} in which the regular agents' network fell "
+            f"apart, {losers}."
         )
     return told
 
