@@ -9,6 +9,7 @@ import numpy as np
 
 from bezoar import Network, networks
 from bezoar.advice import Scenario, candidates
+from bezoar.advice._study import SHARE
 from bezoar.experiments import Choice
 
 PARTITIONS = ("iid", "dirichlet:alpha=0.3", "by_class")
@@ -18,9 +19,6 @@ ATTACKS = ("label_flip", "dynamic_label_flip", "random_labels", "targeted")
 
 #: Where poisoned agents sit, in turn from case to case.
 PLACES = ("random", "betweenness")
-
-#: The share of agents that is poisoned.
-SHARE = 0.1
 
 #: The paper's rules, the plain mean, the median, Krum and no communication.
 BASIC = (

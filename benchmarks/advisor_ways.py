@@ -9,7 +9,7 @@ import numpy as np
 from benchmarks.advisor_cases import all_networks, poisoned_of
 from benchmarks.advisor_results import Accuracies, Key
 from bezoar import Network, theory
-from bezoar.advice import PilotResults, Study
+from bezoar.advice import PilotResults, RankedRule, Study
 from bezoar.advice._pilot_results import STUDY_COUNTS
 from bezoar.advice._study import for_all
 from bezoar.experiments import read_choice
@@ -47,13 +47,48 @@ class Asked:
 
 
 def advisor(asked: Asked, counts: int) -> list[str]:
-    """The advisor's ranking; what it knows is a study of other families."""
+    """The ranking by pilots and a study of other families."""
+    found = _pilot_results(asked)
+    known = for_all(_known(asked), found.rules)
+    return [str(rule.aggregator) for rule in found.ranking(known, counts)]
+
+
+def by_root_mean_square(asked: Asked) -> list[str]:
+    """The ranking by pilots alone."""
+    return [str(rule.aggregator) for rule in _pilot_results(asked).ranking()]
+
+
+def by_minimax(asked: Asked) -> list[str]:
+    """The ranking by what a rule lost at most in the pilots; ties go by what it lost on average."""
+    return _minimax(_pilot_results(asked).ranking(), {})
+
+
+def by_minimax_with_study(asked: Asked) -> list[str]:
+    """The same, by what a rule lost at most in the pilots and in other families."""
+    outcomes = _study(asked).outcomes[asked.key.partition]
+    known = {text: did.regret_worst for text, did in outcomes.items()}
+    ranking = _pilot_results(asked).ranking()
+    return _minimax(ranking, for_all(known, [str(rule.aggregator) for rule in ranking]))
+
+
+def _minimax(ranking: Sequence[RankedRule], known: Mapping[str, float]) -> list[str]:
+    """Rules by the largest loss, in pilots or known; within ``GOOD`` of the least by the mean."""
+    kept = [rule for rule in ranking if rule.scenarios == ranking[0].scenarios]
+    mean = {str(rule.aggregator): rule.regret_mean for rule in kept}
+    most = {
+        str(rule.aggregator): max(rule.regret_worst, known.get(str(rule.aggregator), 0.0))
+        for rule in kept
+    }
+    tied = {text for text, lost in most.items() if lost <= min(most.values()) + GOOD}
+    others = sorted(most.keys() - tied, key=lambda text: most[text])
+    return [*sorted(tied, key=lambda text: mean[text]), *others]
+
+
+def _pilot_results(asked: Asked) -> PilotResults:
     assert asked.pilots is not None
     rules = {text: read_choice("aggregator", text) for text in asked.pilots}
     accuracy = np.array(list(asked.pilots.values()))
-    found = PilotResults(rules, (), accuracy, 0)  # a ranking goes by accuracies alone
-    known = for_all(_known(asked), rules)
-    return [str(rule.aggregator) for rule in found.ranking(known, counts)]
+    return PilotResults(rules, (), accuracy, 0)  # a ranking goes by accuracies alone
 
 
 def study_alone(asked: Asked) -> str:
@@ -62,8 +97,11 @@ def study_alone(asked: Asked) -> str:
 
 
 def _known(asked: Asked) -> dict[str, float]:
-    study = Study.of((key.partition, found) for key, found in asked.alike.items())
-    return study.known([asked.key.partition])
+    return _study(asked).known([asked.key.partition])
+
+
+def _study(asked: Asked) -> Study:
+    return Study.of((key.partition, found) for key, found in asked.alike.items())
 
 
 def best_of_others(asked: Asked) -> str:
@@ -94,12 +132,19 @@ def _always(rule: str) -> Callable[[Asked], str]:
     return lambda _: rule
 
 
-#: What the advisor is called.
-ADVISOR = "the advisor"
+#: What the advisor is called, if it has a budget and if it has none.
+ADVISOR, ALONE = "the advisor with pilots", "the advisor by default: the study alone"
 
-#: Other ways to choose, by what they are called.
+#: Other ways to rank rules by the same pilots.
+BY_PILOTS: dict[str, Callable[[Asked], list[str]]] = {
+    "its pilots by minimax regret": by_minimax,
+    "its pilots and the study by minimax regret": by_minimax_with_study,
+    "its pilots by the root mean square": by_root_mean_square,
+}
+
+#: Ways to choose without pilots, by what they are called.
 WAYS: dict[str, Callable[[Asked], str]] = {
-    "the study alone, without pilots": study_alone,
+    ALONE: study_alone,
     "always the weighted mean": _always("weighted_mean"),
     "always the plain mean": _always("mean"),
     "no communication": _always("local"),
@@ -129,12 +174,18 @@ def losses(
         lost[key] = {way: best - found[choose(asked)] for way, choose in WAYS.items()}
         lost[key][RANDOM] = best - float(np.mean(list(found.values())))
         if asked.pilots is not None:
-            chosen = {n: next(rule for rule in advisor(asked, n) if rule in found) for n in COUNTS}
-            by_counts[key] = {n: best - found[rule] for n, rule in chosen.items()}
+            by_counts[key] = {n: best - _first(advisor(asked, n), found) for n in COUNTS}
+            for way, rank in BY_PILOTS.items():
+                lost[key][way] = best - _first(rank(asked), found)
     for key, here in by_counts.items():
         others_lost = [one for other, one in by_counts.items() if other.family != key.family]
         lost[key] |= {ADVISOR: here[best_counts(others_lost)]}
     return lost
+
+
+def _first(ranking: Iterable[str], found: Accuracies) -> float:
+    """The accuracy of the first rule that was trained in the case."""
+    return next(found[rule] for rule in ranking if rule in found)
 
 
 def untrained(

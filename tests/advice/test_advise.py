@@ -60,6 +60,8 @@ def test_without_a_study_pilots_alone_decide(advice):
         workers=1,
     )
     assert len(found.pilots.scenarios) == 1
+    assert "In 1 scenario mean lost" in found.reasons[0]
+    assert "Tried in 1 scenario, for 20 iterations" in advice_page(found).caption
     assert all(rule.risk == pytest.approx(rule.regret_mean) for rule in found.ranking)
     assert not any("study" in reason for reason in found.reasons)
     assert any("study" in reason for reason in advice.reasons)
@@ -127,6 +129,76 @@ def test_page_and_picture(advice, tmp_path):
     assert path.read_bytes().startswith(b"\x89PNG")
 
 
+def test_by_default_the_study_answers_where_it_can():
+    found = advise("fan", 1, partition="by_class")
+    assert found.basis == "study"
+    assert found.pilots is None
+    assert found.ranking == shipped_study().ranking(
+        ["by_class"], {str(rule.aggregator): rule.aggregator for rule in found.ranking}
+    )
+    assert found.recommended == found.ranking[0].aggregator
+    assert "of the study" in found.reasons[0]
+    assert "Nothing was tried" in found.reasons[-1]
+    document = json.loads(json.dumps(found.document()))
+    assert document["basis"] == "study"
+    assert document["scenarios"] == []
+    keys = {"aggregator", "regret_mean", "regret_worst", "accuracy_mean", "accuracy_worst"}
+    assert all(keys <= rule.keys() for rule in document["ranking"])
+
+
+def test_the_study_is_asked_for_what_agents_may_have():
+    known = advise("fan", 1, partition="dirichlet:alpha=0.4")
+    assert known.ranking == advise("fan", 1, partition="dirichlet:alpha=0.3").ranking
+    assert "no dirichlet:alpha=0.4; with dirichlet:alpha=0.3" in known.reasons[1]
+    unknown = advise("fan", 1)
+    assert {rule.scenarios for rule in unknown.ranking} == {192}
+    assert "How local data differ is not known" in unknown.reasons[1]
+
+
+def test_the_study_ranks_rules_that_are_possible_and_asked_for():
+    few = advise("fan", 1, rules=["faba", "median"])
+    assert [rule.aggregator.name for rule in few.ranking] == ["faba", "median"]
+    study = Study.of([("iid", {"mean": 0.8, "ios:estimate=3": 0.9})])
+    found = advise("ring:agents=6", 1, study=study)
+    assert [rule.aggregator.name for rule in found.ranking] == ["mean"]
+    assert found.impossible.keys() == {"ios:estimate=3"}
+
+
+def test_the_study_says_where_a_network_is_unlike_its_own():
+    told = " ".join(advise("ring:agents=300", 100).reasons)
+    assert "9 to 200 agents, this one has 300" in told
+    assert "10% of the agents are poisoned, here up to 33%" in told
+    assert "this one has" not in " ".join(advise("ring:agents=30", 3).reasons)
+
+
+def test_ten_thousand_agents_are_answered_at_once():
+    found = advise(networks.torus(100, 100), (100, 500), partition="by_class")
+    assert found.basis == "study"
+    assert "this one has 10,000" in " ".join(found.reasons)
+
+
+def test_where_messages_are_poisoned_the_study_says_nothing():
+    network, options = networks.ring(agents=6), {"rules": RULES, "effort": (1, 2), "workers": 1}
+    found = advise(network, 1, threat="messages", partition="iid", **options)
+    assert "study" not in " ".join([*found.reasons, advice_page(found).caption])
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"threat": "messages"},
+        {"dataset": data.mnist()},
+        {"rules": ["mean", "ios:estimate=up_to_4"]},
+        {"study": Study({})},
+        {"budget": 1e-9},
+    ],
+)
+def test_pilots_are_trained_where_the_study_cannot_answer(options, monkeypatch):
+    monkeypatch.setattr("bezoar.advice._advise.BUDGET", 1e-9)
+    with pytest.raises(BezoarError, match="too short for one pilot"):
+        advise(networks.complete(agents=10), 1, partition="iid", workers=1, **options)
+
+
 def test_the_theory_alone_is_said_to_be_that(tmp_path):
     found = advise("fan", 1, budget=0)
     assert found.document()["basis"] == "theory"
@@ -134,16 +206,6 @@ def test_the_theory_alone_is_said_to_be_that(tmp_path):
     assert "theory alone" in found.reasons[0]
     with pytest.raises(BezoarError, match="plot"):
         advice_figure(tmp_path / "advice.png", found)
-
-
-@pytest.mark.parametrize("partition", ["by_class", None])
-def test_without_pilots_the_word_of_the_study_is_told(partition):
-    study = shipped_study()
-    known = study.known([partition] if partition else [*study.losses])
-    told = advise("fan", 1, partition=partition, budget=0).reasons[-1]
-    best = min(known, key=lambda text: known[text])
-    assert f"{best} lost least with such data: {known[best]:.3f}" in told
-    assert "study" not in " ".join(advise("fan", 1, threat="messages", budget=0).reasons)
 
 
 def test_rules_that_the_study_does_not_know_are_not_better_than_most():
@@ -178,7 +240,7 @@ def test_numbers_that_are_not_known_are_a_range():
         ({"poisoned": 1, "threat": "weather"}, "threat: .*labels"),
         ({"poisoned": 1, "rules": ["isos"]}, "ios"),
         ({"poisoned": 1, "seed": -1}, "seed"),
-        ({"poisoned": 1, "partition": "by_clas", "budget": 0}, "by_class"),
+        ({"poisoned": 1, "partition": "by_clas"}, "by_class"),
         ({"poisoned": 1, "budget": 1e-9}, "too short"),
     ],
 )
@@ -200,13 +262,23 @@ def test_the_command():
     assert found["recommended"]["aggregator"] == "weighted_mean"
 
 
+def test_the_command_tells_that_the_study_answers_and_how_to_try(tmp_path):
+    picture = tmp_path / "advice.png"
+    result = command("--network", "fan", "--poisoned", "1", "--plot", str(picture))
+    assert result.exit_code == 0, result.output
+    told = " ".join(result.output.split())
+    assert "nothing was tried on this one" in told
+    assert "--budget 5m" in told
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (("--poisoned", "some"), "such as 2, a range such as 1-4, or unknown; found 'some'"),
         (("--budget", "soon"), "a time such as 90s, 5m or 1h, found 'soon'"),
         (("--effort", "much"), "scenarios and iterations such as 24x200, found 'much'"),
-        (("--budget", "0", "--plot", "a.png"), "plot: pilots are drawn"),
+        (("--budget", "0", "--plot", "a.png"), "plot: the theory alone has no losses to draw"),
     ],
 )
 def test_wrong_words_are_answered(arguments, words):

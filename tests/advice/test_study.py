@@ -22,8 +22,13 @@ def small():
 def test_losses_are_against_the_best_rule_of_a_case(accuracies):
     found = Study.of(("iid", {"mean": 1.0, "rfa": accuracy}) for accuracy in accuracies)
     losses = 1 - np.array(accuracies)
-    assert found.losses["iid"]["mean"] == (len(accuracies), 0, 0)
+    assert found.outcomes["iid"]["mean"] == (len(accuracies), 0, 0, 0, 1, 1)
     assert found.known(["iid"])["rfa"] == pytest.approx(np.sqrt(np.square(losses).mean()))
+    rfa = found.outcomes["iid"]["rfa"]
+    assert rfa.regret_mean == pytest.approx(losses.mean())
+    assert rfa.regret_worst == losses.max()
+    assert rfa.accuracy_mean == pytest.approx(1 - losses.mean())
+    assert rfa.accuracy_worst == min(accuracies)
 
 
 def test_a_rule_of_few_cases_is_not_known():
@@ -33,13 +38,31 @@ def test_a_rule_of_few_cases_is_not_known():
     assert Study.of(cases).known(["iid", "by_class"]) == {}
 
 
+def test_a_ranking_is_of_known_rules_among_those_asked_for_and_counts_partitions_alike():
+    rules = {name: read_choice("aggregator", name) for name in ("rfa", "mean", "ios")}
+    found = Study.of(
+        [
+            *[("iid", {"mean": 0.9, "rfa": 0.8, "krum": 1.0})] * 3,
+            ("by_class", {"mean": 0.5, "rfa": 0.2, "krum": 0.0}),
+        ]
+    )
+    first, second = found.ranking(["iid", "by_class"], rules)
+    assert (str(first.aggregator), str(second.aggregator)) == ("mean", "rfa")
+    assert (second.regret_mean, second.regret_worst) == pytest.approx((0.25, 0.3))
+    assert (second.accuracy_mean, second.accuracy_worst) == pytest.approx((0.5, 0.2))
+    assert second.risk == pytest.approx(np.sqrt((0.2**2 + 0.3**2) / 2))
+    assert second.scenarios == 4
+
+
 def test_the_shipped_study_is_read_as_it_was_written():
     found = shipped_study()
     assert Study.read(found.text()) == found
-    assert tuple(found.losses) == PARTITIONS
-    for rules in found.losses.values():
-        for rule in rules:
+    assert tuple(found.outcomes) == PARTITIONS
+    for rules in found.outcomes.values():
+        for rule, did in rules.items():
             assert str(read_choice("aggregator", rule)) == rule
+            assert 0 <= did.regret_mean <= did.risk <= did.regret_worst <= 1
+            assert 0 <= did.accuracy_worst <= did.accuracy_mean <= 1
 
 
 def test_skew_is_the_distance_from_the_shares_of_all(small):

@@ -80,6 +80,25 @@ def test_a_partition_is_drawn(tmp_path):
     assert report.partition_figure(tmp_path / "h.png", counts, poisoned=[2]).stat().st_size > 5000
 
 
+def test_a_partition_with_nearly_equal_counts_looks_even(tmp_path):
+    counts = np.full((4, 10), 500)
+    counts[1, 3] = 450
+    picture = mpl.image.imread(report.partition_figure(tmp_path / "h.png", counts))
+    darkest = np.abs(picture[..., :3] - mpl.colormaps["cividis"](0.0)[:3]).max(-1) < 0.02
+    held = darkest[:, : 3 * picture.shape[1] // 4]  # without the bar of colours
+    assert not held.any()
+
+
+def test_iterations_are_whole_numbers():
+    figure, axes = plt.subplots()
+    x = np.array([0, 1, 2, 3])
+    few = History(x, {"accuracy": x / 4}, torch.zeros(2, 3))
+    panel = report.Panel("Fan", (report.Curve("ios", (few,)),), networks.fan())
+    report.plot_curves(axes, panel.curves, "accuracy", [panel])
+    assert all(tick == int(tick) for tick in axes.get_xticks())
+    plt.close(figure)
+
+
 def test_every_rule_has_a_look_of_its_own():
     looks = [report.look(name) for name in aggregators.AGGREGATORS]
     for name, look in zip(aggregators.AGGREGATORS, looks, strict=True):

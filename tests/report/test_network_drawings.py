@@ -112,6 +112,18 @@ def test_a_picture_has_the_names(tmp_path):
     assert network_figure(tmp_path / "net.png", hospital()).stat().st_size > 10_000
 
 
+def test_degrees_of_a_large_network_are_whole_numbers():
+    network = Network(nx.random_regular_graph(4, DRAWN + 100, seed=0), range(50))
+    with pictures() as plt:
+        figure, axes = plt.subplots()
+        draw_network(network, axes)
+        below = axes.child_axes[-1]
+        assert below.get_xlabel() == "neighbours of an agent"
+        assert all(tick == int(tick) for tick in below.get_xticks())
+        assert below.get_ylim()[0] < 1
+        plt.close(figure)
+
+
 def test_a_large_network_is_a_picture_of_its_density():
     network = Network(nx.random_regular_graph(6, 2000, seed=0), range(0, 2000, 100))
     image = drawing(network)["image"]

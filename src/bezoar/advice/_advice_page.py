@@ -1,12 +1,17 @@
 """Advice as a page and as a picture."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from bezoar._errors import BezoarError
+from bezoar._numbers import count
 from bezoar.advice._advise import Advice
+from bezoar.advice._pilot_results import PilotResults, RankedRule
+from bezoar.advice._scenarios import ATTACKS
+from bezoar.advice._study import AGENTS, SHARE
 from bezoar.report import Page, Table, pictures, save_figure
 
 #: Colours and markers of partitions in the picture.
@@ -23,12 +28,20 @@ def advice_page(advice: Advice) -> Page:
         f"{advice.network.agents} agents, {' to '.join(map(str, ends))} of them poisoned; nobody "
         "knows which."
     ]
-    if advice.pilots is not None:
+    if advice.basis == "study":
         about.append(
-            f"Tried in {len(advice.pilots.scenarios)} scenarios, for {advice.pilots.iterations} "
+            f"From a study of other networks, with {AGENTS[0]} to {AGENTS[1]} agents, {SHARE:.0%} "
+            "of them poisoned; nothing was tried on this one. Accuracies are means over the "
+            "regular agents' own models. Risk is the root mean square of what a rule lost there."
+        )
+    elif advice.pilots is not None:
+        scenarios = advice.pilots.scenarios
+        studied = all(scenario.attack in ATTACKS["labels"] for scenario in scenarios)
+        about.append(
+            f"Tried in {count(len(scenarios), 'scenario')}, for {advice.pilots.iterations} "
             "iterations with a small part of the data. Accuracies are means over the regular "
-            "agents' own models. Risk is the root mean square of what a rule lost, here and in the "
-            "study of other networks."
+            "agents' own models. Risk is the root mean square of what a rule lost"
+            f"{', here and in the study of other networks' if studied else ''}."
         )
     return Page(
         name="advice",
@@ -39,43 +52,51 @@ def advice_page(advice: Advice) -> Page:
 
 
 def _ranking(advice: Advice) -> Table:
-    columns = ("rule", "risk", "lost", "at most", "accuracy", "at least", "scenarios")
+    times = ("cases", "case") if advice.basis == "study" else ("scenarios", "scenario")
+    columns = ("rule", "risk", "lost", "at most", "accuracy", "at least", times[0])
     values = ("risk", "regret_mean", "regret_worst", "accuracy_mean", "accuracy_worst")
     rows = []
     for rule in advice.ranking:
         numbers = (f"{getattr(rule, value):.3f}" for value in values)
         rows.append((str(rule.aggregator), *numbers, str(rule.scenarios)))
-    return Table.of("What each rule lost against the best rule of a scenario", columns, rows)
+    return Table.of(f"What each rule lost against the best rule of a {times[1]}", columns, rows)
 
 
 def advice_figure(path: Path, advice: Advice) -> list[Path]:
-    """Save a picture of what each rule lost in each scenario; there must have been pilots.
+    """Save a picture of what each rule lost: in each scenario of the pilots, or in the study.
 
     If the path has no ending, a PNG and a PDF are written.
     """
-    found = advice.pilots
-    if found is None:
-        raise BezoarError("plot: pilots are drawn, and a budget of 0 has none")
+    if advice.basis == "theory":
+        raise BezoarError("plot: the theory alone has no losses to draw; give a larger budget")
     shown = advice.ranking[:MOST_ROWS]
-    partitions = list(dict.fromkeys(scenario.partition for scenario in found.scenarios))
-    held = np.array([partitions.index(scenario.partition) for scenario in found.scenarios])
-    spread = np.linspace(-0.25, 0.25, len(partitions)) if len(partitions) > 1 else [0.0]
     with pictures() as plt:
         figure, axes = plt.subplots(figsize=(7.5, 1.4 + 0.38 * len(shown)), layout="constrained")
         for row, rule in enumerate(shown):
-            regret = found.of(found.regret, rule.aggregator)
             axes.plot([0, rule.regret_worst], [row, row], color="#BBBBBB", zorder=1)
-            for number, (colour, marker) in zip(range(len(partitions)), LOOKS, strict=False):
-                lost = regret[held == number]
-                style: dict[str, Any] = {"color": colour, "marker": marker, "s": 22, "alpha": 0.75}
-                label = partitions[number] if row == 0 else None
-                axes.scatter(lost, np.full(len(lost), row + spread[number]), label=label, **style)
             axes.plot(rule.regret_mean, row, "|", color="black", markersize=16, markeredgewidth=2)
         axes.set_yticks(range(len(shown)), [str(rule.aggregator) for rule in shown])
         axes.invert_yaxis()
         axes.set_xlim(left=-0.01)
         # Names of rules leave little room, and a text on the right can begin under them.
-        axes.set_xlabel("accuracy lost against the best rule of a scenario (| mean)", loc="right")
+        where = "case of the study" if advice.pilots is None else "scenario"
+        axes.set_xlabel(f"accuracy lost against the best rule of a {where} (| mean)", loc="right")
         axes.set_title(f"Recommended: {advice.recommended}", loc="left", fontweight="bold")
-        figure.legend(loc="outside lower center", ncols=len(partitions))
+        if advice.pilots is not None:
+            _draw_scenarios(axes, advice.pilots, shown)
+            figure.legend(loc="outside lower center", ncols=len(LOOKS))
         return save_figure(figure, path)
+
+
+def _draw_scenarios(axes: Any, found: PilotResults, shown: Sequence[RankedRule]) -> None:
+    """A mark for what each rule lost in each scenario."""
+    partitions = list(dict.fromkeys(scenario.partition for scenario in found.scenarios))
+    held = np.array([partitions.index(scenario.partition) for scenario in found.scenarios])
+    spread = np.linspace(-0.25, 0.25, len(partitions)) if len(partitions) > 1 else [0.0]
+    for row, rule in enumerate(shown):
+        regret = found.of(found.regret, rule.aggregator)
+        for number, (colour, marker) in zip(range(len(partitions)), LOOKS, strict=False):
+            lost = regret[held == number]
+            style: dict[str, Any] = {"color": colour, "marker": marker, "s": 22, "alpha": 0.75}
+            label = partitions[number] if row == 0 else None
+            axes.scatter(lost, np.full(len(lost), row + spread[number]), label=label, **style)

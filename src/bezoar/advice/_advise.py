@@ -1,4 +1,4 @@
-"""Which rule should the agents of a network use? Asked of pilots, and of a study of others."""
+"""Which rule should the agents of a network use? Asked of a study of others, or of pilots."""
 
 import time
 from collections.abc import Iterable, Sequence
@@ -10,7 +10,7 @@ from bezoar._options import choose
 from bezoar.advice._candidates import candidates, named
 from bezoar.advice._pilot_results import PilotResults, RankedRule
 from bezoar.advice._pilots import pilot_data
-from bezoar.advice._reasons import reasons, reasons_of_theory, word_of_study
+from bezoar.advice._reasons import reasons, reasons_of_study, reasons_of_theory
 from bezoar.advice._rounds import Effort, Progress, Question, within_effort, within_time
 from bezoar.advice._scenarios import ATTACKS, PARTITIONS
 from bezoar.advice._study import Study, for_all, shipped_study
@@ -18,8 +18,11 @@ from bezoar.data import Dataset
 from bezoar.experiments import Choice, RunSpec, dataset_of, network_of, partition_of
 from bezoar.networks import Network
 
-#: Seconds.
+#: Seconds that pilots may take if nothing is said.
 BUDGET = 300.0
+
+#: The dataset of the study.
+STUDIED = Choice("dataset", "mnist")
 
 #: The shares of poisoned agents that are tried where their number is not known.
 UNKNOWN = (0.1, 0.2)
@@ -33,10 +36,11 @@ class Advice:
         network: the network that was asked about.
         poisoned: how many agents were assumed to be poisoned.
         recommended: the rule, with its options.
-        ranking: all rules, the best first; empty if nothing was tried.
-        reasons: sentences that can be checked against the pilots and the theory.
+        ranking: all rules, the best first: by pilots, or by the cases of the study; empty if only
+            the theory was asked.
+        reasons: sentences that can be checked against the pilots, the study and the theory.
         impossible: for each rule that cannot be applied at some agent, why.
-        pilots: what was tried, and what came out; ``None`` if only the theory was asked.
+        pilots: what was tried, and what came out; ``None`` if nothing was.
     """
 
     network: Network
@@ -47,12 +51,19 @@ class Advice:
     impossible: dict[str, str]
     pilots: PilotResults | None
 
+    @property
+    def basis(self) -> str:
+        """What the answer rests on: ``"pilots"``, ``"study"`` or ``"theory"``."""
+        if self.pilots is not None:
+            return "pilots"
+        return "study" if self.ranking else "theory"
+
     def document(self) -> dict[str, Any]:
         """As JSON holds it."""
         scenarios = [] if self.pilots is None else self.pilots.scenarios
         return {
             "recommended": named(self.recommended),
-            "basis": "theory" if self.pilots is None else "pilots",
+            "basis": self.basis,
             "ranking": [rule.document() for rule in self.ranking],
             "reasons": list(self.reasons),
             "scenarios": [scenario.document() for scenario in scenarios],
@@ -69,7 +80,7 @@ def advise(
     dataset: Any = "mnist",
     threat: str = "labels",
     rules: Iterable[str] = (),
-    budget: float = BUDGET,
+    budget: float | None = None,
     effort: tuple[int, int] | None = None,
     study: Study | None = None,
     seed: int = 0,
@@ -78,10 +89,14 @@ def advise(
 ) -> Advice:
     """Recommend a rule for the agents of a network.
 
-    Every rule is tried in short trainings on the network, with little data, in many scenarios:
-    places of the poisoned agents, attacks, and partitions if none is given. What each rule lost
-    against the best rule of a scenario, and what it lost on other networks with a partition of
-    that kind, is combined to a root mean square; the rule with the least is recommended.
+    If labels are poisoned and the data are the packaged MNIST, the answer comes at once from a
+    study of other networks: the rule with the least root mean square loss against the best rule of
+    a case, among cases with a partition of that kind.
+
+    For other questions, or with a budget or an effort, every rule is tried in short trainings on
+    the network, with little data, in many scenarios: places of the poisoned agents, attacks, and
+    partitions if none is given. What each rule lost against the best rule of a scenario, and what
+    it lost in the study, is combined to a root mean square; the rule with the least is recommended.
 
     Args:
         network: a :class:`Network`, or what a spec's ``network`` may be. Who is poisoned in it
@@ -91,12 +106,14 @@ def advise(
         partition: how the samples are divided; by default anything from alike to very different.
         dataset: what is learned from.
         threat: ``"labels"``, or ``"messages"``.
-        rules: names of rules, perhaps with options; by default all there are.
-        budget: seconds it may take; 0 asks the theory alone, and tells what the study says.
+        rules: names of rules, perhaps with options; by default all there are. If the study does
+            not know one of them, it does not answer.
+        budget: seconds that pilots may take; 0 asks the theory alone. By default the study answers
+            if it can, and pilots take five minutes if it cannot.
         effort: in place of a budget, how many scenarios to try, and for how many iterations each.
             The answer to the same question is then always the same, however busy the machine is.
-        study: what rules lost on other networks; by default, if labels are poisoned, what they
-            lost in the study that comes with the package (docs/results/advisor.md).
+        study: how rules did on other networks; by default, if labels are poisoned, the study that
+            comes with the package (docs/results/advisor.md).
         seed: every random choice follows from it.
         workers: how many threads.
         progress: is told how far it is.
@@ -111,24 +128,26 @@ def advise(
     numbers = _numbers(poisoned, nobody)
     attacks = choose("threat", threat, ATTACKS)
     _check(budget, effort)
+    rules = tuple(rules)
     possible, impossible = candidates(nobody, numbers, rules)
     if not possible:
         raise BezoarError(f"rules: none is possible here; {next(iter(impossible.values()))}")
     if budget == 0 and effort is None:
         best, told = reasons_of_theory(nobody, numbers, possible)
-        if threat == "labels":
-            shipped = shipped_study()
-            kinds = [kind for kind in shipped.losses if partition == kind] or [*shipped.losses]
-            told += word_of_study(shipped.known(kinds), possible)
         return Advice(nobody, numbers, best, (), told, impossible, None)
-    data = pilot_data(dataset_of(asked), nobody.agents, seed)
-    partitions, left_out = _partitions(partition, data, nobody.agents, seed)
     if study is None:
         study = shipped_study() if threat == "labels" else Study({})
+    if budget is None and effort is None and threat == "labels" and asked.dataset == STUDIED:
+        found_there = _by_study(nobody, numbers, partition, dataset_of(asked), rules, study, seed)
+        if found_there is not None:
+            return found_there
+    data = pilot_data(dataset_of(asked), nobody.agents, seed)
+    partitions, left_out = _partitions(partition, data, nobody.agents, seed)
     known = study.known([study.kind(one, data, nobody.agents, seed) for one in partitions])
     question = Question(nobody, numbers, partitions, attacks, possible, known, data, seed)
     if effort is None:
-        found = within_time(question, began, budget, workers, progress)
+        seconds = BUDGET if budget is None else budget
+        found = within_time(question, began, seconds, workers, progress)
     else:
         found = within_effort(question, Effort(*effort), workers, progress)
     ranking = found.ranking(for_all(known, found.rules))
@@ -139,6 +158,28 @@ def advise(
             "larger budget tries all."
         )
     return Advice(nobody, numbers, ranking[0].aggregator, ranking, told, impossible, found)
+
+
+def _by_study(
+    network: Network,
+    poisoned: tuple[int, ...],
+    partition: str | None,
+    dataset: Dataset,
+    rules: Sequence[str],
+    study: Study,
+    seed: int,
+) -> Advice | None:
+    """What the study says, without pilots; ``None`` if it does not know all the rules asked for."""
+    partitions, left_out = _partitions(partition, dataset, network.agents, seed)
+    kinds = [*{study.kind(one, dataset, network.agents, seed): None for one in partitions}]
+    possible, impossible = candidates(network, poisoned, rules or study.rules)
+    ranking = study.ranking(kinds, possible)
+    each = [candidates(network, poisoned, [text])[0] for text in rules]
+    if not ranking or not all(study.ranking(kinds, one) for one in each if one):
+        return None
+    told = reasons_of_study(network, poisoned, ranking, study, partition, kinds)
+    best = ranking[0].aggregator
+    return Advice(network, poisoned, best, ranking, [*told, *left_out], impossible, None)
 
 
 def _partitions(
@@ -153,12 +194,12 @@ def _partitions(
         except BezoarError as error:
             if given is not None:
                 raise
-            left_out.append(f"Not tried: {error}.")
+            left_out.append(f"Left out: {error}.")
     return possible, left_out
 
 
-def _check(budget: float, effort: tuple[int, int] | None) -> None:
-    if budget < 0:
+def _check(budget: float | None, effort: tuple[int, int] | None) -> None:
+    if budget is not None and budget < 0:
         raise BezoarError(f"budget: expected seconds from 0, found {budget:g}")
     if effort is not None and min(effort) < 1:
         found = "x".join(map(str, effort))

@@ -17,7 +17,7 @@ STUDY_COUNTS = 6
 
 @dataclass(frozen=True)
 class RankedRule:
-    """How a rule did in the scenarios that it was tried in.
+    """How a rule did in the scenarios that it was tried in, or in the cases of a study.
 
     Attributes:
         aggregator: the rule, with its options.
@@ -27,7 +27,8 @@ class RankedRule:
         risk: the root mean square of what it lost, in the scenarios and in the study.
         accuracy_mean: the regular agents' mean accuracy, on average.
         accuracy_worst: the same in the scenario where it was lowest.
-        scenarios: how many scenarios there were. A rule that falls far behind is dropped.
+        scenarios: how many scenarios or cases there were. In pilots, a rule that falls far behind
+            is dropped.
     """
 
     aggregator: Choice

@@ -6,8 +6,9 @@ import numpy as np
 
 from bezoar import theory
 from bezoar._arrays import Bools
-from bezoar._numbers import listed
+from bezoar._numbers import count, listed
 from bezoar.advice._pilot_results import PilotResults, RankedRule
+from bezoar.advice._study import AGENTS, SHARE, Study
 from bezoar.experiments import Choice
 from bezoar.networks import Network, place
 
@@ -41,14 +42,87 @@ def reasons_of_theory(
     network: Network, poisoned: Sequence[int], rules: Mapping[str, Choice]
 ) -> tuple[Choice, list[str]]:
     """A rule that the theory alone recommends, and why."""
+    plain = next((text for text in ("weighted_mean", "mean") if text in rules), next(iter(rules)))
+    told = [
+        "This is from the theory alone. Nothing was tried: ask without a budget of 0 to be "
+        "answered from what rules did in trainings.",
+        *_bounds(network, poisoned),
+        "If local data are alike, the theory does not prefer it; trainings can tell.",
+    ]
+    return rules[plain], told
+
+
+def reasons_of_study(
+    network: Network,
+    poisoned: Sequence[int],
+    ranking: Sequence[RankedRule],
+    study: Study,
+    partition: str | None,
+    kinds: Sequence[str],
+) -> list[str]:
+    """What the study and the theory say for the first rule of the study's ranking.
+
+    Args:
+        network, poisoned: what was asked about.
+        ranking: the study's, for partitions of these kinds.
+        study: how rules did on other networks.
+        partition: the one that was asked about, if it is known.
+        kinds: the study's partitions that count.
+    """
+    best, theorys = ranking[0], "weighted_mean"
+    told = [
+        f"In the {best.scenarios} cases of the study (docs/results/advisor.md) with "
+        f"{listed(kinds)}, {best.aggregator} lost {best.regret_mean:.3f} of the agents' accuracy "
+        f"on average against the best rule of each, and at most {best.regret_worst:.3f}."
+    ]
+    if partition is None:
+        by_kind = (
+            f"with {kind} {study.ranking([kind], _choices(ranking))[0].aggregator}"
+            for kind in kinds
+        )
+        told.append(
+            "How local data differ is not known, so all these partitions count. What lost least "
+            f"depends on that: {', '.join(by_kind)}."
+        )
+    elif partition not in kinds:
+        told.append(
+            f"The study has no {partition}; with {kinds[0]} the classes of agents differ most "
+            "nearly as much."
+        )
+    if not AGENTS[0] <= network.agents <= AGENTS[1]:
+        told.append(
+            f"The study's networks have {AGENTS[0]} to {AGENTS[1]} agents, this one has "
+            f"{network.agents:,}."
+        )
+    if poisoned[-1] > 2 * max(1, SHARE * network.agents):
+        told.append(
+            f"In the study {SHARE:.0%} of the agents are poisoned, here up to "
+            f"{poisoned[-1] / network.agents:.0%}."
+        )
+    told += _bounds(network, poisoned)
+    for rule in ranking[1:]:
+        if str(rule.aggregator) == theorys:
+            told.append(
+                f"In the study {theorys} lost {rule.regret_mean:.3f} on average and at most "
+                f"{rule.regret_worst:.3f}."
+            )
+    told.append(
+        "Nothing was tried on this network; with --budget 5m (in Python budget=300) the rules are. "
+        "In the study that was not right more often."
+    )
+    return told
+
+
+def _choices(ranking: Sequence[RankedRule]) -> dict[str, Choice]:
+    return {str(rule.aggregator): rule.aggregator for rule in ranking}
+
+
+def _bounds(network: Network, poisoned: Sequence[int]) -> list[str]:
+    """What the theory says of the weighted mean and of robust rules on a network."""
     apart, _ = _falling_apart(network, poisoned[-1])
     worst = theory.worst_contamination(network, poisoned[-1]).value
     delta = poisoned[-1] / network.agents
-    plain = next((text for text in ("weighted_mean", "mean") if text in rules), next(iter(rules)))
-    told = [
-        "This is from the theory alone. Nothing was tried: give a budget to have pilots trained.",
-        *_contamination(network, poisoned),
-    ]
+    told = _contamination(network, poisoned)
     if apart:
         told.append(
             f"For {apart} of {PLACEMENTS} random placements of {_agents(poisoned[-1])} the regular "
@@ -61,26 +135,13 @@ def reasons_of_theory(
         told.append(
             "The orders of the bounds are the same, and the weighted mean needs no condition."
         )
-    told.append("If local data are alike, the theory does not prefer it; pilots can tell.")
-    return rules[plain], told
-
-
-def word_of_study(known: Mapping[str, float], rules: Mapping[str, Choice]) -> list[str]:
-    """Which of these rules lost least on other networks, for who has no time for pilots."""
-    best = min((text for text in known if text in rules), key=lambda text: known[text], default="")
-    if not best:
-        return []
-    return [
-        f"On the networks of the study (docs/results/advisor.md) {best} lost least with such data: "
-        f"{known[best]:.3f} (root mean square). There, going by the study was good more often than "
-        "going by the theory."
-    ]
+    return told
 
 
 def _loss(found: PilotResults, best: RankedRule) -> str:
     told = (
-        f"In {best.scenarios} scenarios {best.aggregator} lost {best.regret_mean:.3f} of the "
-        f"agents' accuracy on average against the best rule of each, and at most "
+        f"In {count(best.scenarios, 'scenario')} {best.aggregator} lost {best.regret_mean:.3f} of "
+        "the agents' accuracy on average against the best rule of each, and at most "
         f"{best.regret_worst:.3f}"
     )
     if best.regret_worst < SMALL:
@@ -123,7 +184,8 @@ def _pieces(
         )
     if seen.any() and (losers := _losers(found, ranking, seen)):
         told.append(
-            f"In {seen.sum()} scenarios in which the regular agents' network fell apart, {losers}."
+            f"In {count(int(seen.sum()), 'scenario')} in which the regular agents' network fell "
+            f"apart, {losers}."
         )
     return told
 

@@ -1,4 +1,4 @@
-"""What rules lost on the networks of a study, for each kind of partition.
+"""How rules did on the networks of a study, for each kind of partition.
 
 ``study.csv`` is written by ``python -m benchmarks.advisor``; docs/results/advisor.md says how.
 """
@@ -11,96 +11,142 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from math import inf, sqrt
-from statistics import median
+from statistics import fmean, median
 from typing import NamedTuple
 
 import numpy as np
 
 from bezoar._errors import BezoarError
+from bezoar.advice._pilot_results import RankedRule
 from bezoar.data import Dataset, Partition
-from bezoar.experiments import RunSpec, partition_of
+from bezoar.experiments import Choice, RunSpec, partition_of
 
 #: A rule is known if it was trained in this share of the cases of a partition: in few cases, other
 #: rules may have had harder ones.
 LEAST_SHARE = 0.5
 
+#: How many agents the networks of the shipped study have, and the share of them that is poisoned.
+AGENTS, SHARE = (9, 200), 0.1
 
-class Loss(NamedTuple):
-    """What a rule lost against the best rule of a case: so many cases, mean, root mean square."""
+
+class Outcome(NamedTuple):
+    """How a rule did in the cases of a partition.
+
+    Attributes:
+        cases: how many cases it was trained in.
+        risk: the root mean square of what it lost against the best rule of a case.
+        regret_mean, regret_worst: what it lost on average, and at most.
+        accuracy_mean, accuracy_worst: the agents' accuracy on average, and where it was lowest.
+    """
 
     cases: int
-    mean: float
-    root_mean_square: float
+    risk: float
+    regret_mean: float
+    regret_worst: float
+    accuracy_mean: float
+    accuracy_worst: float
 
     @classmethod
-    def of(cls, losses: Sequence[float]) -> "Loss":
-        """The summary of some losses."""
-        squares = np.square(losses).mean()
-        return cls(len(losses), float(np.mean(losses)), float(np.sqrt(squares)))
+    def of(cls, losses: Sequence[float], accuracies: Sequence[float]) -> "Outcome":
+        """The summary of some cases."""
+        return cls(
+            len(losses),
+            float(np.sqrt(np.square(losses).mean())),
+            float(np.mean(losses)),
+            max(losses),
+            float(np.mean(accuracies)),
+            min(accuracies),
+        )
 
 
 @dataclass(frozen=True)
 class Study:
-    """What rules lost, by partition and by how the rule is typed."""
+    """How rules did, by partition and by how the rule is typed."""
 
-    losses: Mapping[str, Mapping[str, Loss]]
+    outcomes: Mapping[str, Mapping[str, Outcome]]
 
     @classmethod
     def of(cls, cases: Iterable[tuple[str, Mapping[str, float]]]) -> "Study":
         """A study from the partition of every case, and the accuracy of every rule in it."""
-        lost: dict[str, dict[str, list[float]]] = {}
+        did: dict[str, dict[str, list[tuple[float, float]]]] = {}
         number = Counter[str]()
         for partition, accuracies in cases:
             number[partition] += 1
             best = max(accuracies.values())
             for rule, accuracy in accuracies.items():
-                lost.setdefault(partition, {}).setdefault(rule, []).append(best - accuracy)
+                found = did.setdefault(partition, {}).setdefault(rule, [])
+                found.append((best - accuracy, accuracy))
         return cls(
             {
                 partition: {
-                    rule: Loss.of(losses)
-                    for rule, losses in rules.items()
-                    if len(losses) >= LEAST_SHARE * number[partition]
+                    rule: Outcome.of(*zip(*found, strict=True))
+                    for rule, found in rules.items()
+                    if len(found) >= LEAST_SHARE * number[partition]
                 }
-                for partition, rules in lost.items()
+                for partition, rules in did.items()
             }
         )
 
     @classmethod
     def read(cls, text: str) -> "Study":
         """A study from a file's text; see :meth:`text`."""
-        losses: dict[str, dict[str, Loss]] = {}
+        outcomes: dict[str, dict[str, Outcome]] = {}
         for partition, rule, cases, *numbers in list(csv.reader(text.splitlines()))[1:]:
-            found = Loss(int(cases), *map(float, numbers))
-            losses.setdefault(partition, {})[rule] = found
-        return cls(losses)
+            found = Outcome(int(cases), *map(float, numbers))
+            outcomes.setdefault(partition, {})[rule] = found
+        return cls(outcomes)
 
     def text(self) -> str:
         """As a file holds it, the best rule of a partition first."""
         file = io.StringIO()
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["partition", "rule", *Loss._fields])
-        for partition, rules in self.losses.items():
-            for rule, loss in sorted(rules.items(), key=lambda item: item[1].root_mean_square):
-                numbers = (f"{loss.mean:.5f}", f"{loss.root_mean_square:.5f}")
-                writer.writerow([partition, rule, loss.cases, *numbers])
+        writer.writerow(["partition", "rule", *Outcome._fields])
+        for partition, rules in self.outcomes.items():
+            for rule, (cases, *numbers) in sorted(rules.items(), key=lambda item: item[1].risk):
+                writer.writerow([partition, rule, cases, *(f"{one:.5f}" for one in numbers)])
         return file.getvalue()
+
+    @property
+    def rules(self) -> list[str]:
+        """All its rules, by how they are typed."""
+        return list(dict.fromkeys(rule for rules in self.outcomes.values() for rule in rules))
 
     def known(self, kinds: Sequence[str]) -> dict[str, float]:
         """For rules that are known for all these partitions, the root mean square loss."""
-        tables = [self.losses.get(kind, {}) for kind in kinds]
+        tables = [self.outcomes.get(kind, {}) for kind in kinds]
         return {
-            rule: sqrt(sum(table[rule].root_mean_square ** 2 for table in tables) / len(tables))
+            rule: sqrt(fmean(table[rule].risk ** 2 for table in tables))
             for rule in tables[0]
             if all(rule in table for table in tables)
         }
+
+    def ranking(self, kinds: Sequence[str], rules: Mapping[str, Choice]) -> list[RankedRule]:
+        """Those of some rules that are known for all these partitions, the least risk first.
+
+        Every partition counts the same.
+        """
+        found = []
+        for text, risk in self.known(kinds).items():
+            if text in rules:
+                there = [self.outcomes[kind][text] for kind in kinds]
+                ranked = RankedRule(
+                    aggregator=rules[text],
+                    regret_mean=fmean(one.regret_mean for one in there),
+                    regret_worst=max(one.regret_worst for one in there),
+                    risk=risk,
+                    accuracy_mean=fmean(one.accuracy_mean for one in there),
+                    accuracy_worst=min(one.accuracy_worst for one in there),
+                    scenarios=sum(one.cases for one in there),
+                )
+                found.append(ranked)
+        return sorted(found, key=lambda rule: rule.risk)
 
     def kind(self, partition: str, dataset: Dataset, agents: int, seed: int) -> str:
         """The study's partition that a partition is most like, by how much classes differ.
 
         If the study has none, it is the partition itself.
         """
-        if partition in self.losses or not self.losses:
+        if partition in self.outcomes or not self.outcomes:
             return partition
 
         def skew(text: str) -> float:
@@ -111,7 +157,7 @@ class Study:
                 return inf
 
         here = skew(partition)
-        return min(self.losses, key=lambda text: abs(skew(text) - here))
+        return min(self.outcomes, key=lambda text: abs(skew(text) - here))
 
 
 def for_all(known: Mapping[str, float], rules: Iterable[str]) -> dict[str, float]:

@@ -22,8 +22,6 @@ def show_advice(given: Mapping[str, Any]) -> None:
     poisoned, budget = read_number(given["poisoned"]), read_budget(given["budget"])
     effort = read_effort(given["effort"])
     check_picture(plot)
-    if plot and budget == 0 and effort is None:
-        raise BezoarError("plot: pilots are drawn, and a budget of 0 has none")
     with time_bar("advising") as progress:
         advice = advise(
             given["network"],
@@ -65,8 +63,10 @@ def read_number(text: str) -> int | tuple[int, int] | None:
     )
 
 
-def read_budget(text: str) -> float:
+def read_budget(text: str | None) -> float | None:
     """Seconds from ``"300"``, ``"90s"``, ``"5m"`` or ``"1h"``."""
+    if text is None:
+        return None
     if found := re.fullmatch(r"(\d+(?:\.\d+)?) ?([smh]?)", text.strip()):
         number, unit = found.groups()
         return float(number) * UNITS[unit]

@@ -283,8 +283,13 @@ def advise(
     threat: Annotated[str, typer.Option(help="What is poisoned: labels or messages.")] = "labels",
     aggregator: Rules = None,
     budget: Annotated[
-        str, typer.Option(help="The time it may take, such as 90s or 1h; 0 asks the theory alone.")
-    ] = "5m",
+        str | None,
+        typer.Option(
+            help="Try the rules on this network for so long, such as 90s, 5m or 1h; 0 asks the "
+            "theory alone. Default: what the study of other networks says, at once; where it says "
+            "nothing (messages, other data), 5m."
+        ),
+    ] = None,
     effort: Annotated[
         str | None,
         typer.Option(help="In place of a budget: scenarios and their iterations, such as 24x200."),
@@ -294,7 +299,7 @@ def advise(
     plot: Plot = None,
     json: Json = False,
 ) -> None:
-    """Recommend a rule for a network by short trainings on it in many scenarios."""
+    """Recommend a rule for a network: from a study of others, or by short trainings on it."""
     from bezoar.cli import _advise
 
     _advise.show_advice(context.params)

@@ -70,7 +70,8 @@ def partition_figure(
     size = (max(4.0, 0.5 * classes + 2), max(2.5, 0.32 * min(agents, 60) + 1.2))
     with pictures() as plt:
         figure, axes = plt.subplots(figsize=size, layout="constrained")
-        image = axes.imshow(counts, cmap="cividis", aspect="auto")
+        # Colours begin at zero, so that counts that are nearly alike look alike.
+        image = axes.imshow(counts, cmap="cividis", aspect="auto", vmin=0)
         figure.colorbar(image, ax=axes, label="samples")
         axes.set(xlabel="class", ylabel="agent")
         axes.grid(False)
@@ -123,6 +124,7 @@ def plot_curves(
     """
     looks = legend(panels)
     handles = {}
+    axes.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
     # Curves may lie on each other: lower ones are wider, and markers are at different iterations.
     widths = np.linspace(2.4, 1.4, len(curves)) if len(curves) > 1 else [1.6]
     for place, (curve, width) in enumerate(zip(curves, widths, strict=True)):

@@ -196,6 +196,8 @@ def _draw_density(network: Network, axes: Any) -> None:
     below.hist(network.degrees[regular], edges, color=REGULAR)
     below.hist(network.degrees[poisoned], edges, color=POISONED, rwidth=0.5)
     below.set_yscale("log")
+    below.set_ylim(bottom=0.7)  # below a single agent
+    below.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
     below.set_xlabel("neighbours of an agent", fontsize=7)
     below.set_ylabel("agents", fontsize=7)
     below.tick_params(labelsize=6)
