@@ -189,6 +189,37 @@ def test_dask_workers_one_of_which_is_frozen_or_killed(
         assert any(message.startswith("no answer for") for message in watch.messages)
 
 
+class Helped(Notes):
+    """Starts a worker when it is told that there is none."""
+
+    def __init__(self, cluster):
+        super().__init__()
+        self.cluster, self.counts = cluster, []
+
+    def workers(self, count):
+        self.counts.append(count)
+        if count == 0:
+            self.cluster.scale(1)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_scheduler_without_workers_is_told_of_and_a_worker_that_comes_is_used(
+    wanted, undisturbed, tmp_path, monkeypatch
+):
+    distributed = pytest.importorskip("distributed")
+    monkeypatch.setattr(_elsewhere, "NOBODY", 1.0)
+    options = {"n_workers": 0, "threads_per_worker": 1, "dashboard_address": None}
+    with (
+        warnings.catch_warnings(action="ignore"),
+        distributed.LocalCluster(**options, silence_logs="CRITICAL") as running,
+        executor_on(f"dask:{running.scheduler_address}") as (executor, at_once),
+    ):
+        watch = Helped(running)
+        assert at_once() == 0
+        assert sweep(wanted, tmp_path, executor, watch, at_once) == undisturbed
+    assert watch.counts == [0, 1]
+
+
 def ip(*words):
     subprocess.run(["ip", *words], check=True, capture_output=True)
 

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from functools import partial
 from multiprocessing import get_context
 from threading import Lock, local
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,9 @@ THREADS = "BEZOAR_THREADS"
 
 #: Seconds to wait for a cluster's scheduler.
 CONNECTING = "10s"
+
+#: Seconds to wait until the scheduler tells how many workers there are.
+TELLING = "5s"
 
 #: What ``--on`` may be.
 ALLOWED = "local:4 (processes) or dask:tls://HOST:8786 (a Dask scheduler)"
@@ -50,9 +54,17 @@ def executor_on(
             )
         with _dask(rest) as client:
             # A process trains one group at a time, whatever the number of its threads.
-            yield client.get_executor(), lambda: len(client.nthreads())
+            yield client.get_executor(), partial(_workers_of, client)
     else:
         raise BezoarError(f"on: expected {ALLOWED}, found {where!r}")
+
+
+def _workers_of(client: Any) -> int:
+    """How many workers a Dask cluster has; 0 as well if its scheduler does not tell."""
+    try:
+        return len(client.sync(client.scheduler.ncores, workers=None, callback_timeout=TELLING))
+    except (OSError, TimeoutError):  # if it is gone for good, what was submitted fails
+        return 0
 
 
 class Processes(Executor):
