@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 import warnings
+from concurrent.futures import BrokenExecutor
 
 import numpy as np
 import pytest
@@ -129,6 +130,18 @@ def test_a_function_that_fails_in_a_process(processes):
     with pytest.raises(ZeroDivisionError):
         processes.submit(divmod, 1, 0).result()
     assert processes.submit(divmod, 7, 2).result() == (3, 1)
+
+
+def test_a_frozen_process_is_not_waited_for_at_the_end():
+    with executor_on("local:1", 1) as (executor, at_once):
+        process = executor.submit(os.getpid).result()
+        os.kill(process, signal.SIGSTOP)
+        frozen = executor.submit(os.getpid)
+        while not frozen.running():
+            time.sleep(0.01)
+        assert at_once() == 1
+    assert isinstance(frozen.exception(timeout=60), BrokenExecutor)
+    assert process not in {each.pid for each in multiprocessing.active_children()}
 
 
 @pytest.mark.parametrize("where", ["local", "local:0", "local:-1", "dask:", "mpi:4"])

@@ -1,6 +1,7 @@
 """Executors for sweeps: processes on this machine, and the workers of a Dask cluster."""
 
 import asyncio
+import logging
 import os
 import signal
 import warnings
@@ -44,8 +45,11 @@ def executor_on(
     """
     kind, _, rest = where.partition(":")
     if kind == "local" and rest.isdecimal() and 0 < len(rest) < 5 and int(rest):
-        with Processes(int(rest), threads) as processes:
+        processes = Processes(int(rest), threads)
+        try:
             yield processes, lambda: int(rest)
+        finally:  # what is still being computed, as by a frozen process, is not needed any more
+            processes.shutdown(wait=False, cancel_futures=True)
     elif kind == "dask" and rest:
         if threads is not None:
             raise BezoarError(
@@ -154,6 +158,18 @@ def _serve(pipe: "Connection", environment: Mapping[str, str]) -> None:
 
 
 @contextmanager
+def _quiet(name: str) -> Iterator[None]:
+    """Keep a logger from printing what is told in a sentence of our own."""
+    logger = logging.getLogger(name)
+    before = logger.level
+    logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+
+
+@contextmanager
 def _dask(address: str) -> Iterator[Any]:
     """A client of a Dask scheduler."""
     try:
@@ -185,6 +201,6 @@ def _dask(address: str) -> Iterator[Any]:
             f"on: no Dask scheduler answers at {address} ({type(error).__name__}: {error}); "
             "'dask scheduler' starts one"
         ) from None
-    with client, warnings.catch_warnings():
+    with client, _quiet("distributed.client"), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Sending large graph")  # a checkpoint is what it is
         yield client
