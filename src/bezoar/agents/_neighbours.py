@@ -152,7 +152,8 @@ class Neighbours:
 
         Returns:
             The messages ``[D]`` by the neighbours' names, and the round that it has reached: this
-            one, or a later one if it lags behind more than half of its neighbours.
+            one, or a later one if it lags behind more than half of its neighbours. The next round
+            writes its messages into the same memory.
 
         Raises:
             StoppedError: if it is to end while it waits in its first round.
