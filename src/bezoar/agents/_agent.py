@@ -1,6 +1,5 @@
 """One agent: its training, and what it writes down."""
 
-import os
 import signal
 import threading
 import time
@@ -79,8 +78,6 @@ def run_agent(setting: Setting, watch: Callable[[Event], Any] | None = None) -> 
     Raises:
         BezoarError: with the field, what was found and what is allowed.
     """
-    # What gRPC says of every failed handshake is told as an event.
-    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     run, partition = _prepared(setting)
     agent = _number(setting, run)
     make_folder(setting.folder)

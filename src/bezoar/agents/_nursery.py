@@ -16,8 +16,8 @@ from bezoar.agents._keys import KEY, Peer, file_name, read_key
 from bezoar.agents._local import KEYS, LOG, LOOK, PLAN, agent_folder
 from bezoar.experiments import RunSpec, prepare
 
-#: An agent ends after its round, which takes twice its patience at the most, and so many seconds.
-GRACE = 5.0
+#: Seconds that an agent has to end its round, at the most; and to write where it stands.
+ROUND, GRACE = 60.0, 5.0
 
 
 def main(folder: Path) -> int:
@@ -47,7 +47,7 @@ def main(folder: Path) -> int:
             _be(setting)
         agents.append(process)
 
-    return int(any(_codes(set(agents), asked, 2 * plan["patience"] + GRACE)))
+    return int(any(_codes(set(agents), asked, min(2 * plan["patience"], ROUND) + GRACE)))
 
 
 def _codes(agents: set[int], asked: list[float], grace: float) -> list[int]:

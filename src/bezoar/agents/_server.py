@@ -81,6 +81,8 @@ class Server:
         )
         # Every neighbour may occupy as many threads as it may have questions, and no more.
         threads = AT_A_TIME * len(self._neighbours) + 2
+        if not listen.rpartition(":")[2].isdecimal():  # gRPC would take the port 443
+            raise BezoarError(f"listen: expected HOST:PORT, found {listen!r}")
         self._server = grpc.server(ThreadPoolExecutor(threads, "bezoar-answers"), options=OPTIONS)
         self._server.add_generic_rpc_handlers((self._handlers(),))
         try:

@@ -265,7 +265,7 @@ def _documents(
             errors.print(f"bezoar: {error}", markup=False, soft_wrap=True)
     if not found:
         raise BezoarError(
-            f"agents: there is no {what}; give folders in which agents write, or --peers or --at"
+            f"agents: nobody told {what}; give folders in which agents write, or --peers or --at"
         )
     return found
 
