@@ -96,11 +96,12 @@ class Cable:
         while True:
             try:
                 near, _ = self._listener.accept()
+                self._ends.append(near)
                 self._whole.wait()
                 far = socket.create_connection(self._target)
             except OSError:
                 return
-            self._ends += [near, far]
+            self._ends.append(far)
             for pair in ((near, far), (far, near)):
                 threading.Thread(target=self._pump, args=pair, daemon=True).start()
 

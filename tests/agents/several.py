@@ -7,6 +7,9 @@ from bezoar.agents import Peer, Setting, make_key, run_agent
 from bezoar.agents._ports import free_ports
 from bezoar.experiments import network_of
 
+#: Seconds that anything in these tests may take on a busy machine.
+LONGEST = 300.0
+
 
 def settings_of(spec, folder, **options):
     """A setting for every agent of a run, by name."""
@@ -18,6 +21,14 @@ def settings_of(spec, folder, **options):
     return {
         n: Setting(spec, n, keys[n], peers, peers[n].address, folder / n, **common) for n in names
     }
+
+
+def until(condition):
+    """Wait until something is so, which must not take for ever."""
+    end = time.monotonic() + LONGEST
+    while not condition():
+        assert time.monotonic() < end, f"it is not so after {LONGEST} s"
+        time.sleep(0.02)
 
 
 class Several:
@@ -46,9 +57,8 @@ class Several:
 
     def until(self, condition):
         """Wait until something is so, unless an agent fails."""
-        while not condition():
-            self._raise()
-            time.sleep(0.02)
+        until(lambda: self.errors or condition())
+        self._raise()
 
     def join(self):
         """What every agent measured, by name; at once where one fails, for whom others wait."""

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import torch
 from rogues import ROGUES, Cable, in_turns, rogue
-from several import Several, settings_of
+from several import Several, settings_of, until
 
 from bezoar.agents import (
     Peer,
@@ -60,11 +60,6 @@ def events(setting):
 
 def accuracies(histories):
     return {name: history.agents["accuracy"][-1, 0] for name, history in histories.items()}
-
-
-def until(condition):
-    while not condition():
-        time.sleep(0.02)
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 import grpc
 import numpy as np
 import pytest
-from rogues import ROGUES, in_turns, rogue
+from rogues import ROGUES, Cable, in_turns, rogue
 
 from bezoar import BezoarError
 from bezoar.agents import Neighbours, Offer, Peer, ask, make_key
@@ -192,6 +192,35 @@ def test_one_of_two_neighbours_cannot_make_an_agent_skip_rounds():
         assert reasons(ring.agents["a"], "b") == {Miss.BEHIND: 1}
 
 
+def test_who_is_slow_to_shake_hands_is_waited_for():
+    """A busy machine may take longer for that than gRPC gives to an attempt."""
+    with Ring(wait=30.0) as ring:
+        cable = Cable(ring.peers["b"].address)
+        ring.stack.callback(cable.close)
+        cable.cut()
+        agent = ring.start("a", b=replace(ring.peers["b"], address=cable.address))
+        ring.start("b")
+        slow = threading.Timer(4.0, cable.mend)
+        slow.start()
+        assert list(ring.round(1)["a"][0]) == ["b"]
+        slow.join()
+        assert not reasons(agent, "b")
+
+
+def test_who_never_shakes_hands_is_late():
+    """It is frozen; nothing is wrong with its certificate."""
+    with Ring(patience=0.3, wait=4.0) as ring:
+        cable = Cable(ring.peers["b"].address)
+        ring.stack.callback(cable.close)
+        cable.cut()
+        agent = ring.start("a", b=replace(ring.peers["b"], address=cable.address))
+        before = time.monotonic()
+        ring.round(1)
+        assert time.monotonic() - before < 2 * ring.options["wait"]
+        ring.round(2)
+        assert reasons(agent, "b") == {Miss.LATE: 2}
+
+
 def test_another_spec_is_told():
     with Ring() as ring:
         ring.start("a")
@@ -332,6 +361,8 @@ def test_a_server_survives_malformed_and_many_questions():
 def test_addresses_that_cannot_be_used_are_told():
     with pytest.raises(BezoarError, match=r"listen: 'nowhere\.invalid:1' cannot be used"):
         Neighbours(KEYS["a"], "nowhere.invalid:1", [], SPEC, FLOAT, LENGTH)
+    with pytest.raises(BezoarError, match=r"listen: expected HOST:PORT, found '127\.0\.0\.1'"):
+        Neighbours(KEYS["a"], "127.0.0.1", [], SPEC, FLOAT, LENGTH)
     peer = replace(Peer("b", KEYS["b"].certificate), address="")
     with pytest.raises(BezoarError, match="b: address: expected HOST:PORT, found nothing"):
         Neighbours(KEYS["a"], "127.0.0.1:0", [peer], SPEC, FLOAT, LENGTH)

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 import warnings
+from concurrent.futures import BrokenExecutor
 
 import numpy as np
 import pytest
@@ -131,6 +132,18 @@ def test_a_function_that_fails_in_a_process(processes):
     assert processes.submit(divmod, 7, 2).result() == (3, 1)
 
 
+def test_a_frozen_process_is_not_waited_for_at_the_end():
+    with executor_on("local:1", 1) as (executor, at_once):
+        process = executor.submit(os.getpid).result()
+        os.kill(process, signal.SIGSTOP)
+        frozen = executor.submit(os.getpid)
+        while not frozen.running():
+            time.sleep(0.01)
+        assert at_once() == 1
+    assert isinstance(frozen.exception(timeout=60), BrokenExecutor)
+    assert process not in {each.pid for each in multiprocessing.active_children()}
+
+
 @pytest.mark.parametrize("where", ["local", "local:0", "local:-1", "dask:", "mpi:4"])
 def test_where_a_sweep_cannot_be(where):
     message = rf"on: expected local:4 .* or dask:.*, found '{where}'"
@@ -187,6 +200,37 @@ def test_dask_workers_one_of_which_is_frozen_or_killed(
     assert watch.victim is not None
     if what == signal.SIGSTOP:
         assert any(message.startswith("no answer for") for message in watch.messages)
+
+
+class Helped(Notes):
+    """Starts a worker when it is told that there is none."""
+
+    def __init__(self, cluster):
+        super().__init__()
+        self.cluster, self.counts = cluster, []
+
+    def workers(self, count):
+        self.counts.append(count)
+        if count == 0:
+            self.cluster.scale(1)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_scheduler_without_workers_is_told_of_and_a_worker_that_comes_is_used(
+    wanted, undisturbed, tmp_path, monkeypatch
+):
+    distributed = pytest.importorskip("distributed")
+    monkeypatch.setattr(_elsewhere, "NOBODY", 1.0)
+    options = {"n_workers": 0, "threads_per_worker": 1, "dashboard_address": None}
+    with (
+        warnings.catch_warnings(action="ignore"),
+        distributed.LocalCluster(**options, silence_logs="CRITICAL") as running,
+        executor_on(f"dask:{running.scheduler_address}") as (executor, at_once),
+    ):
+        watch = Helped(running)
+        assert at_once() == 0
+        assert sweep(wanted, tmp_path, executor, watch, at_once) == undisturbed
+    assert watch.counts == [0, 1]
 
 
 def ip(*words):

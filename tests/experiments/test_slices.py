@@ -101,6 +101,37 @@ def test_a_worker_that_dies_or_is_silent_costs_a_slice(store, expected):
     assert len(silent) >= 2
 
 
+def test_that_no_worker_is_there_is_told_and_nothing_is_sent_again(store, monkeypatch):
+    monkeypatch.setattr(_elsewhere, "NOBODY", 0.2)
+    monkeypatch.setattr(_elsewhere, "LOOK", 0.0)
+
+    class Lonely(Inline):
+        """Answers when a worker is there."""
+
+        def submit(self, fn, /, *given):
+            self.calls += 1
+            self.asked, self.future = (fn, given), Future()
+            return self.future
+
+    class Helped(Notes):
+        def workers(self, count):
+            told.append(count)
+
+    def workers():
+        if not told:
+            return 0
+        if not executor.future.done():
+            fn, given = executor.asked
+            executor.future.set_result(fn(*given))
+        return 3
+
+    told, executor, notes = [], Lonely(), Helped()
+    swept(specs(), store, executor, notes, workers, seconds=60.0)
+    assert told == [0, 3]
+    assert executor.calls == 1  # the slice was not sent once more
+    assert notes.messages == []
+
+
 @pytest.mark.parametrize("call", [2, 6])
 def test_what_arrives_twice_is_kept_once(store, expected, call):
     """A slice, the last one too, is answered by a silent worker just when another has done it."""

@@ -1,6 +1,5 @@
 """One agent: its training, and what it writes down."""
 
-import os
 import signal
 import threading
 import time
@@ -19,7 +18,7 @@ from bezoar._files import make_folder
 from bezoar.agents._exchange import OverNetwork
 from bezoar.agents._keys import Key, Peer
 from bezoar.agents._messages import DTYPES
-from bezoar.agents._neighbours import Event, Neighbours
+from bezoar.agents._neighbours import Event, Neighbours, StoppedError
 from bezoar.agents._prometheus import serve_metrics
 from bezoar.agents._records import Records
 from bezoar.experiments import Prepared, RunSpec, agreement, one_agent, prepare
@@ -66,10 +65,6 @@ class Setting:
     stay: bool = False
 
 
-class _StoppedError(Exception):
-    """Somebody asks the process to end."""
-
-
 def run_agent(setting: Setting, watch: Callable[[Event], Any] | None = None) -> History | None:
     """Train one agent together with its neighbours, from its last checkpoint if it has one.
 
@@ -83,8 +78,6 @@ def run_agent(setting: Setting, watch: Callable[[Event], Any] | None = None) -> 
     Raises:
         BezoarError: with the field, what was found and what is allowed.
     """
-    # What gRPC says of every failed handshake is told as an event.
-    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     run, partition = _prepared(setting)
     agent = _number(setting, run)
     make_folder(setting.folder)
@@ -106,6 +99,7 @@ def run_agent(setting: Setting, watch: Callable[[Event], Any] | None = None) -> 
                     observers=setting.observers,
                     documents=records.documents,
                     watch=records.watching(watch),
+                    stopped=stopped,
                 )
             )
             return OverNetwork(task, connections[0], run.spec.iterations)
@@ -124,7 +118,7 @@ def run_agent(setting: Setting, watch: Callable[[Event], Any] | None = None) -> 
                 while setting.stay and not stopped.wait(1.0):
                     pass
             return history
-        except _StoppedError:
+        except StoppedError:
             records.write_status()
             return None
         finally:
@@ -237,7 +231,7 @@ class _Keeper:
             checkpoint.save(self._path)
             self._written = time.monotonic()
         if stopped:
-            raise _StoppedError
+            raise StoppedError
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """What is not installed with bezoar itself: ``bezoar[cluster]``."""
 
+import os
 from importlib import import_module
 from typing import Any
 
@@ -12,6 +13,8 @@ def needed(module: str) -> Any:
     Raises:
         BezoarError: with what to install, where it is not there.
     """
+    # What gRPC would print of every failed handshake is told as an event or an error.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     try:
         return import_module(module)
     except ImportError:

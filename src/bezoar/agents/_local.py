@@ -91,7 +91,12 @@ def run_local(
     # import no process may be forked. Starting each from scratch takes seconds an agent.
     one_thread = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
     command = [sys.executable, "-m", "bezoar.agents._nursery", str(folder)]
-    with subprocess.Popen(command, env=os.environ | one_thread, start_new_session=True) as nursery:
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,  # closed when this process dies, which ends the agents, too
+        env=os.environ | one_thread,
+        start_new_session=True,
+    ) as nursery:
         try:
             while nursery.poll() is None:
                 time.sleep(LOOK)

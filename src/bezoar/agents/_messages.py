@@ -146,11 +146,16 @@ def largest_piece(length: int, dtype: np.dtype[Any]) -> int:
     return HEADER_BYTES + min(PIECE, length * dtype.itemsize)
 
 
-def read_answer(pieces: Iterable[bytes], expected: Expected) -> Vector:
+def read_answer(pieces: Iterable[bytes], expected: Expected, into: Vector | None = None) -> Vector:
     """The numbers in an answer.
 
     It takes the memory of what is expected, and a piece. Nothing is read after the first byte too
     many.
+
+    Args:
+        pieces: the answer.
+        expected: what it should be.
+        into: ``[D]`` where to write the numbers; by default in new memory.
 
     Returns:
         ``[D]`` finite numbers.
@@ -161,7 +166,7 @@ def read_answer(pieces: Iterable[bytes], expected: Expected) -> Vector:
     stream = iter(pieces)
     header = next(stream, b"")
     _check_header(header[:HEADER_BYTES], expected)
-    vector = np.empty(expected.length, expected.dtype)
+    vector = np.empty(expected.length, expected.dtype) if into is None else into
     content, filled = _bytes_of(vector), 0
     piece: bytes | memoryview = memoryview(header)[HEADER_BYTES:]
     while True:

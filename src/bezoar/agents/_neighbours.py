@@ -8,7 +8,7 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -25,6 +25,13 @@ LEAST_PATIENCE = 1 / 16
 
 #: How many events are kept in memory.
 EVENTS = 1000
+
+#: Seconds between two looks at whether the agent is to end, while it waits for others to begin.
+LOOK = 0.2
+
+
+class StoppedError(Exception):
+    """Somebody asks the process to end."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +86,8 @@ class Neighbours:
         observers: who may ask for status and results, beside its owner.
         documents: what they may ask for, by name.
         watch: is told every event.
+        stopped: is set when the agent is to end, as it does after its round. It ends at once where
+            it only waits for others to begin.
     """
 
     def __init__(
@@ -95,7 +104,9 @@ class Neighbours:
         observers: Collection[Peer] = (),
         documents: Mapping[str, Callable[[], bytes]] | None = None,
         watch: Callable[[Event], Any] | None = None,
+        stopped: threading.Event | None = None,
     ) -> None:
+        self._stopped = stopped or threading.Event()
         self._patience, self._wait, self._watch = patience, wait, watch
         self.tallies = {peer.name: Tally() for peer in peers}
         self._events: deque[Event] = deque(maxlen=EVENTS)
@@ -141,7 +152,11 @@ class Neighbours:
 
         Returns:
             The messages ``[D]`` by the neighbours' names, and the round that it has reached: this
-            one, or a later one if it lags behind more than half of its neighbours.
+            one, or a later one if it lags behind more than half of its neighbours. The next round
+            writes its messages into the same memory.
+
+        Raises:
+            StoppedError: if it is to end while it waits in its first round.
         """
         self.offers.put(number, offer)
         began, insist = time.monotonic(), self._first
@@ -174,7 +189,11 @@ class Neighbours:
                     under_way.set()
                 return error
 
-        return dict(zip(self._askers, self._threads.map(pull, self._askers), strict=True))
+        asked = {name: self._threads.submit(pull, name) for name in self._askers}
+        while insist and wait(asked.values(), LOOK).not_done:
+            if self._stopped.is_set():
+                raise StoppedError
+        return {name: each.result() for name, each in asked.items()}
 
     def _note(self, number: int, name: str, found: Vector | MissError) -> None:
         with self._lock:

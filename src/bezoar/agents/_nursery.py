@@ -2,21 +2,28 @@
 
 import json
 import os
+import select
 import signal
 import sys
+import time
 import traceback
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from bezoar._errors import BezoarError
 from bezoar.agents._agent import Setting, run_agent
 from bezoar.agents._keys import KEY, Peer, file_name, read_key
-from bezoar.agents._local import KEYS, LOG, PLAN, agent_folder
+from bezoar.agents._local import KEYS, LOG, LOOK, PLAN, agent_folder
 from bezoar.experiments import RunSpec, prepare
+
+#: Seconds that an agent has to end its round, at the most; and to write where it stands.
+ROUND, GRACE = 60.0, 5.0
 
 
 def main(folder: Path) -> int:
     """Start all agents, and wait for them; 0 if all of them finished."""
+    asked = list[float]()
+    signal.signal(signal.SIGTERM, lambda *_: asked.append(time.monotonic()))
     plan = json.loads((folder / PLAN).read_bytes())
     os.chdir(plan["base"])
     spec = RunSpec.read(plan["spec"], Path(plan["base"]))
@@ -40,17 +47,38 @@ def main(folder: Path) -> int:
             _be(setting)
         agents.append(process)
 
-    def end(*_: Any) -> None:
-        for process in agents:
-            os.kill(process, signal.SIGTERM)
+    return int(any(_codes(set(agents), asked, min(2 * plan["patience"], ROUND) + GRACE)))
 
-    signal.signal(signal.SIGTERM, end)
-    codes = [os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) for process in agents]
-    return int(any(codes))
+
+def _codes(agents: set[int], asked: list[float], grace: float) -> list[int]:
+    """Wait for the agents' processes; their exit codes.
+
+    Args:
+        agents: the processes.
+        asked: when this process was asked to end. The agents are then asked, too, and write where
+            they stand.
+        grace: an agent that has not ended so many seconds later, as a frozen one, is killed.
+    """
+    codes = []
+    while agents:
+        if asked:
+            time.sleep(LOOK)
+        elif select.select([sys.stdin], [], [], LOOK)[0]:
+            asked.append(time.monotonic())  # the other end is closed: who started this has died
+        late = bool(asked) and time.monotonic() - asked[0] > grace
+        for process in list(agents):
+            ended, status = os.waitpid(process, os.WNOHANG)
+            if ended:
+                agents.remove(process)
+                codes.append(os.waitstatus_to_exitcode(status))
+            elif asked:
+                os.kill(process, signal.SIGKILL if late else signal.SIGTERM)
+    return codes
 
 
 def _be(setting: Setting) -> NoReturn:
     """Be one agent; what it says goes to its log."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     code = 1
     try:
         (setting.folder / "process").write_text(f"{os.getpid()}\n")

@@ -24,6 +24,9 @@ LONGEST_QUESTION = 1024
 #: How many answers one neighbour may wait for at a time: one, and one that it gave up.
 AT_A_TIME = 2
 
+#: Seconds beyond the grace in which gRPC should have ended; it does so at once.
+ENDING = 5.0
+
 #: Seconds that an answer is waited for if the question does not say.
 PATIENCE = 60.0
 
@@ -78,6 +81,8 @@ class Server:
         )
         # Every neighbour may occupy as many threads as it may have questions, and no more.
         threads = AT_A_TIME * len(self._neighbours) + 2
+        if not listen.rpartition(":")[2].isdecimal():  # gRPC would take the port 443
+            raise BezoarError(f"listen: expected HOST:PORT, found {listen!r}")
         self._server = grpc.server(ThreadPoolExecutor(threads, "bezoar-answers"), options=OPTIONS)
         self._server.add_generic_rpc_handlers((self._handlers(),))
         try:
@@ -91,7 +96,7 @@ class Server:
     def close(self, grace: float | None = None) -> None:
         """Stop answering, at once or after so many seconds."""
         self._offers.close()
-        self._server.stop(grace).wait()
+        self._server.stop(grace).wait((grace or 0) + ENDING)
 
     def _handlers(self) -> Any:
         stream = self._grpc.unary_stream_rpc_method_handler

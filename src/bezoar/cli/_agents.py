@@ -212,6 +212,6 @@ def _documents(given: Mapping[str, Any], what: str, file: str, most: int) -> dic
             print_problem(str(error))
     if not found:
         raise BezoarError(
-            f"agents: there is no {what}; give folders in which agents write, or --peers or --at"
+            f"agents: nobody told {what}; give folders in which agents write, or --peers or --at"
         )
     return found

@@ -11,11 +11,14 @@ from rich.text import Text
 from torch import Tensor
 
 from bezoar.cli._progress import Bars, plan_text
-from bezoar.cli._screen import TrainingBars, count, duration
+from bezoar.cli._screen import TrainingBars, count, duration, errors
 from bezoar.experiments import Plan, RunSpec
 
 #: Workers shown at the most: those that were heard of last.
 SHOWN = 12
+
+#: What is told when no worker is there.
+NOBODY = "no worker can be reached; the sweep waits, and goes on when one is there"
 
 #: After this many seconds without news a worker is no longer counted.
 FORGOTTEN = 600.0
@@ -39,7 +42,7 @@ class WorkersTable(Bars):
         self._share: dict[frozenset[str], float] = {}  # how much of a group is done
         self._before = 0.0  # operations that earlier sweeps had done
         self._start = time.monotonic()
-        self._done = 0
+        self._done, self._alone = 0, False
         bars.above = self.table
 
     def _plan_text(self, plan: Plan) -> str:
@@ -70,6 +73,12 @@ class WorkersTable(Bars):
         """Note what the worker did."""
         title = self._titles[frozenset(keys)]
         self._heard[worker] = Heard(title, iterations / max(seconds, 1e-9), time.monotonic())
+
+    def workers(self, count: int) -> None:
+        """Show that no worker is there, or that one has come; without a terminal, print it."""
+        self._alone = not count
+        if not errors.is_terminal:
+            self.said(NOBODY if self._alone else "a worker is there; the sweep goes on")
 
     def ended(self, keys: Sequence[str], failed: bool) -> None:
         """Fill the bar of the group, or mark it as failed."""
@@ -103,4 +112,5 @@ class WorkersTable(Bars):
             f"{sum(heard.speed for heard in here.values()):.1f} iterations/s",
             "" if left is None else f"about {duration(left)} left",
         ]
-        return Group(Text(", ".join(filter(None, parts))), grid)
+        told = [Text(NOBODY, style="bold red")] if self._alone else []
+        return Group(*told, Text(", ".join(filter(None, parts))), grid)

@@ -19,6 +19,7 @@ from bezoar.experiments._plan import reason_for
 
 if TYPE_CHECKING:
     from bezoar.experiments._prepare import Prepared, Report, Tensors
+    from bezoar.experiments._watch import Watch
     from bezoar.training import Checkpoint, History
 
 #: Training in a slice takes at least this many times as long as what is done around it.
@@ -29,6 +30,12 @@ SILENCE = 3
 
 #: ... which counts as so many seconds at least: the first slice of a worker begins with imports.
 LEAST = 20.0
+
+#: Seconds between two looks at how many workers there are.
+LOOK = 0.5
+
+#: That there is no worker is told after so many seconds: one may just be replaced by another.
+NOBODY = 5.0
 
 #: A group whose workers died so often, with nothing achieved in between, has failed.
 DEATHS = 3
@@ -47,9 +54,9 @@ class Elsewhere:
     Args:
         executor: what runs the slices.
         at_once: how many groups may be under way at the same time, or a function that tells; by
-            default as many as the executor has workers, where it tells.
+            default as many as the executor has workers, where it tells. 0 if there is no worker.
         seconds: how long a slice takes.
-        said: is told of what a person may want to know.
+        watch: is told of what a person may want to know.
     """
 
     def __init__(
@@ -57,7 +64,7 @@ class Elsewhere:
         executor: Executor,
         at_once: int | Callable[[], int] | None,
         seconds: float,
-        said: Callable[[str], Any],
+        watch: "Watch",
     ) -> None:
         if not isinstance(executor, Executor):
             raise BezoarError(
@@ -70,12 +77,32 @@ class Elsewhere:
                     f"at_once: {type(executor).__name__} does not tell how many workers it has; "
                     "give their number"
                 )
-        self._executor, self._seconds, self._said = executor, seconds, said
+        self._executor, self._seconds, self._watch = executor, seconds, watch
         self._at_once = at_once if callable(at_once) else whole("at_once", at_once, 1)
+        self._workers, self._looked, self._seen = 1, -LOOK, time.monotonic()
+        self._alone = False  # whether it was told that there is no worker
 
     def at_once(self) -> int:
-        """How many groups may be under way now."""
-        return max(1, self._at_once()) if callable(self._at_once) else self._at_once
+        """How many groups may be under way now: one without workers, too.
+
+        Some clusters start workers when there is work for them.
+        """
+        return max(1, self._count())
+
+    def _count(self) -> int:
+        """How many workers there are; the watch is told when there is none, and when one comes."""
+        if not callable(self._at_once):
+            return self._at_once
+        now = time.monotonic()
+        if now - self._looked >= LOOK:
+            self._workers, self._looked = self._at_once(), now
+            if self._workers:
+                self._seen = now
+            alone = now - self._seen >= NOBODY
+            if alone != self._alone:
+                self._alone = alone
+                self._watch.workers(self._workers)
+        return self._workers
 
     def train(
         self,
@@ -119,6 +146,8 @@ class Elsewhere:
         try:
             while True:
                 yield attempts
+                if not self._count():
+                    asked = time.monotonic()  # without workers, silence says nothing
                 for attempt in [each for each in attempts if each.done()]:
                     attempts.remove(attempt)
                     if (problem := _problem(attempt)) is None:
@@ -126,10 +155,10 @@ class Elsewhere:
                     deaths += 1
                     if deaths == DEATHS:
                         raise BezoarError(f"executor: {DEATHS} workers died of it: {problem}")
-                    self._said(f"a worker was lost ({problem}); its slice is computed again")
+                    self._watch.said(f"a worker was lost ({problem}); its slice is computed again")
                 silent = bool(attempts) and time.monotonic() - asked > patience
                 if silent:
-                    self._said(f"no answer for {patience:.0f} s; the slice is sent once more")
+                    self._watch.said(f"no answer for {patience:.0f} s; the slice is sent once more")
                     patience *= 2  # it may only be slow
                 if silent or not attempts:
                     attempts.append(self._submit(*work))

@@ -1,12 +1,14 @@
 """Executors for sweeps: processes on this machine, and the workers of a Dask cluster."""
 
 import asyncio
+import logging
 import os
 import signal
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from functools import partial
 from multiprocessing import get_context
 from threading import Lock, local
 from typing import TYPE_CHECKING, Any
@@ -21,6 +23,9 @@ THREADS = "BEZOAR_THREADS"
 
 #: Seconds to wait for a cluster's scheduler.
 CONNECTING = "10s"
+
+#: Seconds to wait until the scheduler tells how many workers there are.
+TELLING = "5s"
 
 #: What ``--on`` may be.
 ALLOWED = "local:4 (processes) or dask:tls://HOST:8786 (a Dask scheduler)"
@@ -40,8 +45,11 @@ def executor_on(
     """
     kind, _, rest = where.partition(":")
     if kind == "local" and rest.isdecimal() and 0 < len(rest) < 5 and int(rest):
-        with Processes(int(rest), threads) as processes:
+        processes = Processes(int(rest), threads)
+        try:
             yield processes, lambda: int(rest)
+        finally:  # what is still being computed, as by a frozen process, is not needed any more
+            processes.shutdown(wait=False, cancel_futures=True)
     elif kind == "dask" and rest:
         if threads is not None:
             raise BezoarError(
@@ -50,9 +58,17 @@ def executor_on(
             )
         with _dask(rest) as client:
             # A process trains one group at a time, whatever the number of its threads.
-            yield client.get_executor(), lambda: len(client.nthreads())
+            yield client.get_executor(), partial(_workers_of, client)
     else:
         raise BezoarError(f"on: expected {ALLOWED}, found {where!r}")
+
+
+def _workers_of(client: Any) -> int:
+    """How many workers a Dask cluster has; 0 as well if its scheduler does not tell."""
+    try:
+        return len(client.sync(client.scheduler.ncores, workers=None, callback_timeout=TELLING))
+    except (OSError, TimeoutError):  # if it is gone for good, what was submitted fails
+        return 0
 
 
 class Processes(Executor):
@@ -142,6 +158,18 @@ def _serve(pipe: "Connection", environment: Mapping[str, str]) -> None:
 
 
 @contextmanager
+def _quiet(name: str) -> Iterator[None]:
+    """Keep a logger from printing what is told in a sentence of our own."""
+    logger = logging.getLogger(name)
+    before = logger.level
+    logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+
+
+@contextmanager
 def _dask(address: str) -> Iterator[Any]:
     """A client of a Dask scheduler."""
     try:
@@ -173,6 +201,6 @@ def _dask(address: str) -> Iterator[Any]:
             f"on: no Dask scheduler answers at {address} ({type(error).__name__}: {error}); "
             "'dask scheduler' starts one"
         ) from None
-    with client, warnings.catch_warnings():
+    with client, _quiet("distributed.client"), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Sending large graph")  # a checkpoint is what it is
         yield client

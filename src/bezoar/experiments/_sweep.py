@@ -90,7 +90,8 @@ def sweep(
         workers: how many threads, if this process trains; by default one a core. Results do not
             depend on it.
         at_once: how many groups an executor trains at the same time, or a function that tells; by
-            default as many as it has workers, where it tells.
+            default as many as it has workers, where it tells. If it tells 0, no worker is there;
+            the sweep says so and waits for one.
         trainer: who trains together with this process, if others do, as ranks.
 
     Raises:
@@ -108,7 +109,7 @@ def sweep(
     if plan.groups:
         elsewhere = None
         if executor is not None:
-            elsewhere = Elsewhere(executor, at_once, checkpoint_seconds, watch.said)
+            elsewhere = Elsewhere(executor, at_once, checkpoint_seconds, watch)
         work = _Work(store, watch, checkpoint_seconds, workers, elsewhere, trainer)
         work.do(plan)
         failed = work.failed

@@ -35,6 +35,9 @@ class Watch:
     def worked(self, worker: str, keys: Sequence[str], iterations: int, seconds: float) -> None:
         """A worker of an executor has trained a group for some iterations and seconds."""
 
+    def workers(self, count: int) -> None:
+        """An executor has had no worker for some seconds (0); or it has so many again."""
+
     def ended(self, keys: Sequence[str], failed: bool) -> None:
         """A group's runs are in the store; or their training failed."""
 
