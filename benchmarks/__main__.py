@@ -6,7 +6,19 @@ from collections.abc import Callable
 from dataclasses import asdict
 from datetime import date
 
-from benchmarks import agents, cluster, field, long, networks, plan, ring, shards, start, steps
+from benchmarks import (
+    agents,
+    cluster,
+    field,
+    long,
+    loop,
+    networks,
+    plan,
+    ring,
+    shards,
+    start,
+    steps,
+)
 from benchmarks._measure import Result, tell
 from bezoar.experiments import machine
 
@@ -14,6 +26,7 @@ BENCHMARKS: dict[str, Callable[[], Result]] = {
     "start": start.start,
     "plan": plan.plan,
     "single": steps.single,
+    "loop": loop.loop,
     "fused": steps.fused,
     "share": steps.share,
     "demo": steps.demo,
