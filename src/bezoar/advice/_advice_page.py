@@ -56,14 +56,14 @@ def advice_page(advice: Advice) -> Page:
 
 
 def _ranking(advice: Advice) -> Table:
-    times = ("cases", "case") if advice.basis == "study" else ("scenarios", "scenario")
-    columns = ("rule", "at most", "average", "accuracy", "at least", times[0])
+    times, one = ("cases", "case") if advice.basis == "study" else ("tried", "scenario")
+    columns = ("rule", "at most", "average", "accuracy", "at least", times)
     values = ("regret_worst", "regret_mean", "accuracy_mean", "accuracy_worst")
     rows = []
     for rule in advice.ranking:
         numbers = (f"{getattr(rule, value):.3f}" for value in values)
         rows.append((str(rule.aggregator), *numbers, str(rule.scenarios)))
-    return Table.of(f"What each rule lost against the best rule of a {times[1]}", columns, rows)
+    return Table.of(f"What each rule lost against the best rule of a {one}", columns, rows)
 
 
 def advice_figure(path: Path, advice: Advice) -> list[Path]:
