@@ -1,8 +1,9 @@
 """Ways to choose a rule: the advisor, and simpler ones to compare it with."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -10,15 +11,12 @@ from benchmarks.advisor_cases import all_networks, poisoned_of
 from benchmarks.advisor_results import Accuracies, Key
 from bezoar import Network, theory
 from bezoar.advice import PilotResults, RankedRule, Study
-from bezoar.advice._pilot_results import STUDY_COUNTS
-from bezoar.advice._study import for_all
+from bezoar.advice._regret import Regret, by_regret
+from bezoar.advice._rounds import GO_ON
 from bezoar.experiments import read_choice
 
 #: A choice that loses no more than this is a good one.
 GOOD = 0.02
-
-#: As many scenarios as the study may count for the advisor.
-COUNTS = (3, 6, 12, 24)
 
 #: What rules did in the pilots of a case, scenario after scenario.
 Pilots = Mapping[str, Sequence[float]]
@@ -46,42 +44,47 @@ class Asked:
         return {k: found for k, found in self.others.items() if k.partition == self.key.partition}
 
 
-def advisor(asked: Asked, counts: int) -> list[str]:
-    """The ranking by pilots and a study of other families."""
-    found = _pilot_results(asked)
-    known = for_all(_known(asked), found.rules)
-    return [str(rule.aggregator) for rule in found.ranking(known, counts)]
-
-
-def by_root_mean_square(asked: Asked) -> list[str]:
-    """The ranking by pilots alone."""
-    return [str(rule.aggregator) for rule in _pilot_results(asked).ranking()]
+def advisor(asked: Asked) -> list[str]:
+    """The ranking by pilots, with a study of other families for ties."""
+    return _typed(_pilot_results(asked).ranking(_known(asked)))
 
 
 def by_minimax(asked: Asked) -> list[str]:
-    """The ranking by what a rule lost at most in the pilots; ties go by what it lost on average."""
-    return _minimax(_pilot_results(asked).ranking(), {})
+    """The ranking by pilots alone."""
+    return _typed(_pilot_results(asked).ranking())
 
 
-def by_minimax_with_study(asked: Asked) -> list[str]:
-    """The same, by what a rule lost at most in the pilots and in other families."""
-    outcomes = _study(asked).outcomes[asked.key.partition]
-    known = {text: did.regret_worst for text, did in outcomes.items()}
+def by_minimax_of_both(asked: Asked) -> list[str]:
+    """By what a rule lost at most in the pilots or in other families; ties go by the pilots."""
+    elsewhere = {str(rule.aggregator): rule.regret_worst for rule in _study(asked)}
+    typical = float(np.median(list(elsewhere.values())))
     ranking = _pilot_results(asked).ranking()
-    return _minimax(ranking, for_all(known, [str(rule.aggregator) for rule in ranking]))
-
-
-def _minimax(ranking: Sequence[RankedRule], known: Mapping[str, float]) -> list[str]:
-    """Rules by the largest loss, in pilots or known; within ``GOOD`` of the least by the mean."""
-    kept = [rule for rule in ranking if rule.scenarios == ranking[0].scenarios]
-    mean = {str(rule.aggregator): rule.regret_mean for rule in kept}
-    most = {
-        str(rule.aggregator): max(rule.regret_worst, known.get(str(rule.aggregator), 0.0))
-        for rule in kept
+    regrets = {
+        text: Regret(max(rule.regret_worst, elsewhere.get(text, typical)), rule.regret_mean)
+        for text, rule in zip(_typed(ranking), ranking, strict=True)
+        if rule.scenarios == ranking[0].scenarios
     }
-    tied = {text for text, lost in most.items() if lost <= min(most.values()) + GOOD}
-    others = sorted(most.keys() - tied, key=lambda text: most[text])
-    return [*sorted(tied, key=lambda text: mean[text]), *others]
+    return by_regret(regrets)
+
+
+def by_root_mean_square(asked: Asked) -> list[str]:
+    """By the root mean square of what a rule lost in the pilots."""
+    found = _pilot_results(asked)
+    lost = {text: _risk(row) for text, row in zip(found.rules, found.regret, strict=True)}
+    return sorted((text for text in lost if np.isfinite(lost[text])), key=lambda text: lost[text])
+
+
+def going_on(asked: Asked) -> tuple[set[str], set[str]]:
+    """The rules that were tried on after the first scenario, and those that now would be."""
+    found = _pilot_results(asked)
+    first = replace(found, accuracy=found.accuracy[:, :1])
+    rows = zip(found.rules, found.accuracy, strict=True)
+    kept = {text for text, accuracy in rows if np.isfinite(accuracy).all()}
+    return kept, set(_typed(first.ranking(_known(asked)))[:GO_ON])
+
+
+def _typed(ranking: Sequence[RankedRule]) -> list[str]:
+    return [str(rule.aggregator) for rule in ranking]
 
 
 def _pilot_results(asked: Asked) -> PilotResults:
@@ -92,26 +95,35 @@ def _pilot_results(asked: Asked) -> PilotResults:
 
 
 def study_alone(asked: Asked) -> str:
+    """The rule with minimax regret in other families, for the same partition."""
+    return next(text for text in _known(asked) if text in asked.possible)
+
+
+def study_by_root_mean_square(asked: Asked) -> str:
     """The rule with the least root mean square loss in other families, for the same partition."""
-    return _least(_known(asked), asked)
+    return _least(_losses(asked.alike.values(), _risk), asked)
+
+
+def _study(asked: Asked) -> list[RankedRule]:
+    """The rules of other families' cases with the same partition, by minimax regret."""
+    study = Study.of((key.partition, found) for key, found in asked.alike.items())
+    rules = {text: read_choice("aggregator", text) for text in study.rules}
+    return study.ranking([asked.key.partition], rules)
 
 
 def _known(asked: Asked) -> dict[str, float]:
-    return _study(asked).known([asked.key.partition])
-
-
-def _study(asked: Asked) -> Study:
-    return Study.of((key.partition, found) for key, found in asked.alike.items())
+    """What the advisor knows of the mean regrets in other families, the best rule first."""
+    return {str(rule.aggregator): rule.regret_mean for rule in _study(asked)}
 
 
 def best_of_others(asked: Asked) -> str:
     """The rule with the least mean loss in other families."""
-    return _least(_mean_losses(asked.others.values()), asked)
+    return _least(_losses(asked.others.values(), np.mean), asked)
 
 
 def best_of_partition(asked: Asked) -> str:
     """The rule with the least mean loss in other families, for the same partition."""
-    return _least(_mean_losses(asked.alike.values()), asked)
+    return _least(_losses(asked.alike.values(), np.mean), asked)
 
 
 def stump(asked: Asked) -> str:
@@ -119,7 +131,7 @@ def stump(asked: Asked) -> str:
     middle = float(np.median([gap(key.network) for key in asked.others]))
     above = gap(asked.key.network) > middle
     side = [one for key, one in asked.others.items() if (gap(key.network) > middle) == above]
-    return _least(_mean_losses(side), asked)
+    return _least(_losses(side, np.mean), asked)
 
 
 def by_theory(asked: Asked) -> str:
@@ -137,14 +149,15 @@ ADVISOR, ALONE = "the advisor with pilots", "the advisor by default: the study a
 
 #: Other ways to rank rules by the same pilots.
 BY_PILOTS: dict[str, Callable[[Asked], list[str]]] = {
-    "its pilots by minimax regret": by_minimax,
-    "its pilots and the study by minimax regret": by_minimax_with_study,
-    "its pilots by the root mean square": by_root_mean_square,
+    "its pilots without the study": by_minimax,
+    "the largest regret of its pilots and the study": by_minimax_of_both,
+    "the root mean square of its pilots": by_root_mean_square,
 }
 
 #: Ways to choose without pilots, by what they are called.
 WAYS: dict[str, Callable[[Asked], str]] = {
     ALONE: study_alone,
+    "the study alone by the root mean square": study_by_root_mean_square,
     "always the weighted mean": _always("weighted_mean"),
     "always the plain mean": _always("mean"),
     "no communication": _always("local"),
@@ -161,26 +174,26 @@ RANDOM = "a random rule"
 def losses(
     cases: Mapping[Key, Accuracies], pilots: Mapping[tuple[str, str], Pilots]
 ) -> dict[Key, dict[str, float]]:
-    """What each way lost in each case; the advisor, where it was asked.
-
-    How much the study counts for the advisor is chosen by the cases of other families, too.
-    """
+    """What each way lost in each case; the advisor, where it was asked."""
     lost: dict[Key, dict[str, float]] = {}
-    by_counts: dict[Key, dict[int, float]] = {}
-    for key, found in cases.items():
-        others = {other: one for other, one in cases.items() if other.family != key.family}
-        asked = Asked(key, frozenset(found), others, pilots.get((key.network, key.partition)))
+    for asked in all_asked(cases, pilots):
+        key, found = asked.key, cases[asked.key]
         best = max(found.values())
         lost[key] = {way: best - found[choose(asked)] for way, choose in WAYS.items()}
         lost[key][RANDOM] = best - float(np.mean(list(found.values())))
         if asked.pilots is not None:
-            by_counts[key] = {n: best - _first(advisor(asked, n), found) for n in COUNTS}
-            for way, rank in BY_PILOTS.items():
+            for way, rank in {ADVISOR: advisor, **BY_PILOTS}.items():
                 lost[key][way] = best - _first(rank(asked), found)
-    for key, here in by_counts.items():
-        others_lost = [one for other, one in by_counts.items() if other.family != key.family]
-        lost[key] |= {ADVISOR: here[best_counts(others_lost)]}
     return lost
+
+
+def all_asked(
+    cases: Mapping[Key, Accuracies], pilots: Mapping[tuple[str, str], Pilots]
+) -> Iterator[Asked]:
+    """What ways to choose are told in every case."""
+    for key, found in cases.items():
+        others = {other: one for other, one in cases.items() if other.family != key.family}
+        yield Asked(key, frozenset(found), others, pilots.get((key.network, key.partition)))
 
 
 def _first(ranking: Iterable[str], found: Accuracies) -> float:
@@ -192,31 +205,30 @@ def untrained(
     cases: Mapping[Key, Accuracies], pilots: Mapping[tuple[str, str], Pilots]
 ) -> dict[Key, str]:
     """The cases in which the rule that the advisor recommends was not trained, and the rule."""
-    found = {}
-    for key, trained in cases.items():
-        if (here := pilots.get((key.network, key.partition))) is not None:
-            others = {other: one for other, one in cases.items() if other.family != key.family}
-            first = advisor(Asked(key, frozenset(trained), others, here), STUDY_COUNTS)[0]
-            if first not in trained:
-                found[key] = first
-    return found
+    return {
+        asked.key: first
+        for asked in all_asked(cases, pilots)
+        if asked.pilots is not None and (first := advisor(asked)[0]) not in asked.possible
+    }
 
 
-def best_counts(lost: Sequence[Mapping[int, float]]) -> int:
-    """How much the study is to count for the least root mean square loss in some cases."""
-    return min(COUNTS, key=lambda n: sum(one[n] ** 2 for one in lost))
-
-
-def _mean_losses(cases: Iterable[Accuracies]) -> dict[str, float]:
-    """What rules lost on average, of those that were trained in half of the cases."""
+def _losses(
+    cases: Iterable[Accuracies], summed_up: Callable[[Any], float | np.floating[Any]]
+) -> dict[str, float]:
+    """What rules lost, summed up, of those that were trained in half of the cases."""
     found: dict[str, list[float]] = {}
     many = [*cases]
     for case in many:
         for rule, accuracy in case.items():
             found.setdefault(rule, []).append(max(case.values()) - accuracy)
     return {
-        rule: float(np.mean(some)) for rule, some in found.items() if len(some) >= len(many) / 2
+        rule: float(summed_up(some)) for rule, some in found.items() if len(some) >= len(many) / 2
     }
+
+
+def _risk(lost: Any) -> float:
+    """The root mean square."""
+    return float(np.sqrt(np.square(lost).mean()))
 
 
 def _least(lost: Mapping[str, float], asked: Asked) -> str:

@@ -10,6 +10,7 @@ from bezoar._errors import BezoarError
 from bezoar._numbers import count
 from bezoar.advice._advise import Advice
 from bezoar.advice._pilot_results import PilotResults, RankedRule
+from bezoar.advice._regret import SMALL
 from bezoar.advice._scenarios import ATTACKS
 from bezoar.advice._study import AGENTS, SHARE
 from bezoar.report import Page, Table, pictures, save_figure
@@ -19,6 +20,9 @@ LOOKS = (("#0072B2", "o"), ("#E69F00", "s"), ("#009E73", "^"), ("#CC79A7", "D"))
 
 #: The rules that the picture shows, the best first.
 MOST_ROWS = 12
+
+#: How rules are ranked.
+RANKED = f"Rules go by what they lost at most; within {SMALL:g} of the least, by the average"
 
 
 def advice_page(advice: Advice) -> Page:
@@ -32,7 +36,7 @@ def advice_page(advice: Advice) -> Page:
         about.append(
             f"From a study of other networks, with {AGENTS[0]} to {AGENTS[1]} agents, {SHARE:.0%} "
             "of them poisoned; nothing was tried on this one. Accuracies are means over the "
-            "regular agents' own models. Risk is the root mean square of what a rule lost there."
+            f"regular agents' own models. {RANKED}."
         )
     elif advice.pilots is not None:
         scenarios = advice.pilots.scenarios
@@ -40,7 +44,7 @@ def advice_page(advice: Advice) -> Page:
         about.append(
             f"Tried in {count(len(scenarios), 'scenario')}, for {advice.pilots.iterations} "
             "iterations with a small part of the data. Accuracies are means over the regular "
-            "agents' own models. Risk is the root mean square of what a rule lost"
+            f"agents' own models. {RANKED}"
             f"{', here and in the study of other networks' if studied else ''}."
         )
     return Page(
@@ -52,14 +56,14 @@ def advice_page(advice: Advice) -> Page:
 
 
 def _ranking(advice: Advice) -> Table:
-    times = ("cases", "case") if advice.basis == "study" else ("scenarios", "scenario")
-    columns = ("rule", "risk", "lost", "at most", "accuracy", "at least", times[0])
-    values = ("risk", "regret_mean", "regret_worst", "accuracy_mean", "accuracy_worst")
+    times, one = ("cases", "case") if advice.basis == "study" else ("tried", "scenario")
+    columns = ("rule", "at most", "average", "accuracy", "at least", times)
+    values = ("regret_worst", "regret_mean", "accuracy_mean", "accuracy_worst")
     rows = []
     for rule in advice.ranking:
         numbers = (f"{getattr(rule, value):.3f}" for value in values)
         rows.append((str(rule.aggregator), *numbers, str(rule.scenarios)))
-    return Table.of(f"What each rule lost against the best rule of a {times[1]}", columns, rows)
+    return Table.of(f"What each rule lost against the best rule of a {one}", columns, rows)
 
 
 def advice_figure(path: Path, advice: Advice) -> list[Path]:

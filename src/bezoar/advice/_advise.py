@@ -13,7 +13,7 @@ from bezoar.advice._pilots import pilot_data
 from bezoar.advice._reasons import reasons, reasons_of_study, reasons_of_theory
 from bezoar.advice._rounds import Effort, Progress, Question, within_effort, within_time
 from bezoar.advice._scenarios import ATTACKS, PARTITIONS
-from bezoar.advice._study import Study, for_all, shipped_study
+from bezoar.advice._study import Study, shipped_study
 from bezoar.data import Dataset
 from bezoar.experiments import Choice, RunSpec, dataset_of, network_of, partition_of
 from bezoar.networks import Network
@@ -90,13 +90,14 @@ def advise(
     """Recommend a rule for the agents of a network.
 
     If labels are poisoned and the data are the packaged MNIST, the answer comes at once from a
-    study of other networks: the rule with the least root mean square loss against the best rule of
-    a case, among cases with a partition of that kind.
+    study of other networks: the rule with minimax regret. That is the rule whose largest loss
+    against the best rule of a case, among cases with a partition of that kind, is the least. Rules
+    within 0.02 of the least are tied, and the least mean loss decides.
 
     For other questions, or with a budget or an effort, every rule is tried in short trainings on
     the network, with little data, in many scenarios: places of the poisoned agents, attacks, and
-    partitions if none is given. What each rule lost against the best rule of a scenario, and what
-    it lost in the study, is combined to a root mean square; the rule with the least is recommended.
+    partitions if none is given. The rule with minimax regret in these scenarios is recommended;
+    among tied rules, the least mean loss in the scenarios and in the study decides.
 
     Args:
         network: a :class:`Network`, or what a spec's ``network`` may be. Who is poisoned in it
@@ -143,14 +144,15 @@ def advise(
             return found_there
     data = pilot_data(dataset_of(asked), nobody.agents, seed)
     partitions, left_out = _partitions(partition, data, nobody.agents, seed)
-    known = study.known([study.kind(one, data, nobody.agents, seed) for one in partitions])
+    kinds = [study.kind(one, data, nobody.agents, seed) for one in partitions]
+    known = {str(rule.aggregator): rule.regret_mean for rule in study.ranking(kinds, possible)}
     question = Question(nobody, numbers, partitions, attacks, possible, known, data, seed)
     if effort is None:
         seconds = BUDGET if budget is None else budget
         found = within_time(question, began, seconds, workers, progress)
     else:
         found = within_effort(question, Effort(*effort), workers, progress)
-    ranking = found.ranking(for_all(known, found.rules))
+    ranking = found.ranking(known)
     told = [*reasons(nobody, numbers, found, ranking, known), *left_out]
     if len(found.rules) < len(possible):
         told.append(

@@ -2,17 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import Any
 
 import numpy as np
 
 from bezoar._arrays import Floats
 from bezoar.advice._candidates import named
+from bezoar.advice._regret import Regret, by_regret
 from bezoar.advice._scenarios import Scenario
 from bezoar.experiments import Choice
-
-#: What a rule lost in the study counts as much as so many scenarios.
-STUDY_COUNTS = 6
 
 
 @dataclass(frozen=True)
@@ -24,7 +23,6 @@ class RankedRule:
         regret_mean: how much mean agent accuracy it lost against the best rule of a scenario, on
             average.
         regret_worst: the same in the scenario where it lost most.
-        risk: the root mean square of what it lost, in the scenarios and in the study.
         accuracy_mean: the regular agents' mean accuracy, on average.
         accuracy_worst: the same in the scenario where it was lowest.
         scenarios: how many scenarios or cases there were. In pilots, a rule that falls far behind
@@ -34,7 +32,6 @@ class RankedRule:
     aggregator: Choice
     regret_mean: float
     regret_worst: float
-    risk: float
     accuracy_mean: float
     accuracy_worst: float
     scenarios: int
@@ -94,36 +91,32 @@ class PilotResults:
         best: Floats = np.nanmax(self.accuracy, axis=0)
         return best - self.accuracy
 
-    def ranking(
-        self, known: Mapping[str, float] | None = None, counts: int = STUDY_COUNTS
-    ) -> list[RankedRule]:
-        """All rules, the least risk first; rules that were dropped come after those that were not.
-
-        Large losses weigh more than small ones in a root mean square, and no single pilot decides.
+    def ranking(self, known: Mapping[str, float] | None = None) -> list[RankedRule]:
+        """All rules by minimax regret; rules that were dropped come after those that were not.
 
         Args:
-            known: of rules that a study knows, the root mean square of what they lost there.
-            counts: the study counts as much as so many scenarios.
+            known: for rules that a study knows, their mean regret there. Rules that are tied go by
+                the average of the mean regrets here and there. Nobody has checked the other rules
+                elsewhere, so they count as the median of those that are known.
         """
-        known = known or {}
-        found = []
+        typical = median(known.values()) if known else 0.0
+        found = dict[str, RankedRule]()
+        regrets = dict[int, dict[str, Regret]]()
         for text, regret, accuracy in zip(self.rules, self.regret, self.accuracy, strict=True):
             lost = regret[np.isfinite(regret)]
-            squares = [
-                *np.square(lost),
-                *[known[text] ** 2 for _ in range(counts) if text in known],
-            ]
-            ranked = RankedRule(
+            found[text] = rule = RankedRule(
                 aggregator=self.rules[text],
                 regret_mean=float(lost.mean()),
                 regret_worst=float(lost.max()),
-                risk=float(np.sqrt(np.mean(squares))),
                 accuracy_mean=float(np.nanmean(accuracy)),
                 accuracy_worst=float(np.nanmin(accuracy)),
                 scenarios=len(lost),
             )
-            found.append(ranked)
-        return sorted(found, key=lambda rule: (-rule.scenarios, rule.risk))
+            there = known.get(text, typical) if known else rule.regret_mean
+            mean = (rule.regret_mean + there) / 2
+            regrets.setdefault(len(lost), {})[text] = Regret(rule.regret_worst, mean)
+        most_tried_first = sorted(regrets, reverse=True)
+        return [found[text] for tried in most_tried_first for text in by_regret(regrets[tried])]
 
     def hopeful(self, most: int, known: Mapping[str, float] | None = None) -> dict[str, Choice]:
         """The rules to try further: at ``most`` so many of those that were not dropped yet."""

@@ -8,15 +8,13 @@ from bezoar import theory
 from bezoar._arrays import Bools
 from bezoar._numbers import count, listed
 from bezoar.advice._pilot_results import PilotResults, RankedRule
+from bezoar.advice._regret import SMALL
 from bezoar.advice._study import AGENTS, SHARE, Study
 from bezoar.experiments import Choice
 from bezoar.networks import Network, place
 
 #: Random placements looked at to see how often the regular agents' network falls apart.
 PLACEMENTS = 30
-
-#: A loss below this is not worth a word.
-SMALL = 0.02
 
 
 def reasons(
@@ -81,8 +79,8 @@ def reasons_of_study(
             for kind in kinds
         )
         told.append(
-            "How local data differ is not known, so all these partitions count. What lost least "
-            f"depends on that: {', '.join(by_kind)}."
+            "How local data differ is not known, so all these partitions count. Which rule is "
+            f"first depends on that: {', '.join(by_kind)}."
         )
     elif partition not in kinds:
         told.append(
@@ -153,20 +151,20 @@ def _loss(found: PilotResults, best: RankedRule) -> str:
 def _study(ranking: Sequence[RankedRule], known: Mapping[str, float]) -> list[str]:
     """What is known from other networks, and whether the pilots say the same."""
     tried = {str(rule.aggregator): rule for rule in ranking}
-    best = min((text for text in known if text in tried), key=lambda text: known[text], default="")
+    best = next((text for text in known if text in tried), "")
     if not best:
         return []
     told = (
         f"On the networks of the study (docs/results/advisor.md), with data that differ about as "
-        f"much, {best} had the least losses: {known[best]:.3f} (root mean square)"
+        f"much, {best} comes first: it lost {known[best]:.3f} on average"
     )
     first = str(ranking[0].aggregator)
     if first == best:
         return [f"{told}. The pilots found nothing clearly better here."]
-    there = f"; {first} had {known[first]:.3f}" if first in known else ""
+    there = f", {first} {known[first]:.3f}" if first in known else ""
     return [
-        f"{told}{there}. Here it lost {tried[best].regret_mean:.3f} on average and up to "
-        f"{tried[best].regret_worst:.3f}, more than {first}."
+        f"{told}{there}. Here {best} lost {tried[best].regret_mean:.3f} on average and at most "
+        f"{tried[best].regret_worst:.3f}."
     ]
 
 

@@ -10,14 +10,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from math import inf, sqrt
-from statistics import fmean, median
+from math import inf
+from statistics import fmean
 from typing import NamedTuple
 
 import numpy as np
 
 from bezoar._errors import BezoarError
 from bezoar.advice._pilot_results import RankedRule
+from bezoar.advice._regret import Regret, by_regret
 from bezoar.data import Dataset, Partition
 from bezoar.experiments import Choice, RunSpec, partition_of
 
@@ -34,24 +35,27 @@ class Outcome(NamedTuple):
 
     Attributes:
         cases: how many cases it was trained in.
-        risk: the root mean square of what it lost against the best rule of a case.
-        regret_mean, regret_worst: what it lost on average, and at most.
+        regret_mean, regret_worst: what it lost against the best rule of a case, on average and at
+            most.
         accuracy_mean, accuracy_worst: the agents' accuracy on average, and where it was lowest.
     """
 
     cases: int
-    risk: float
     regret_mean: float
     regret_worst: float
     accuracy_mean: float
     accuracy_worst: float
+
+    @property
+    def regret(self) -> Regret:
+        """What rules are ranked by."""
+        return Regret(self.regret_worst, self.regret_mean)
 
     @classmethod
     def of(cls, losses: Sequence[float], accuracies: Sequence[float]) -> "Outcome":
         """The summary of some cases."""
         return cls(
             len(losses),
-            float(np.sqrt(np.square(losses).mean())),
             float(np.mean(losses)),
             max(losses),
             float(np.mean(accuracies)),
@@ -102,7 +106,8 @@ class Study:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["partition", "rule", *Outcome._fields])
         for partition, rules in self.outcomes.items():
-            for rule, (cases, *numbers) in sorted(rules.items(), key=lambda item: item[1].risk):
+            for rule in by_regret({rule: did.regret for rule, did in rules.items()}):
+                cases, *numbers = rules[rule]
                 writer.writerow([partition, rule, cases, *(f"{one:.5f}" for one in numbers)])
         return file.getvalue()
 
@@ -111,35 +116,26 @@ class Study:
         """All its rules, by how they are typed."""
         return list(dict.fromkeys(rule for rules in self.outcomes.values() for rule in rules))
 
-    def known(self, kinds: Sequence[str]) -> dict[str, float]:
-        """For rules that are known for all these partitions, the root mean square loss."""
-        tables = [self.outcomes.get(kind, {}) for kind in kinds]
-        return {
-            rule: sqrt(fmean(table[rule].risk ** 2 for table in tables))
-            for rule in tables[0]
-            if all(rule in table for table in tables)
-        }
-
     def ranking(self, kinds: Sequence[str], rules: Mapping[str, Choice]) -> list[RankedRule]:
-        """Those of some rules that are known for all these partitions, the least risk first.
+        """Those of some rules that are known for all these partitions, by minimax regret.
 
         Every partition counts the same.
         """
-        found = []
-        for text, risk in self.known(kinds).items():
-            if text in rules:
-                there = [self.outcomes[kind][text] for kind in kinds]
-                ranked = RankedRule(
-                    aggregator=rules[text],
+        tables = [self.outcomes.get(kind, {}) for kind in kinds]
+        found = dict[str, RankedRule]()
+        for text, rule in rules.items():
+            if all(text in table for table in tables):
+                there = [table[text] for table in tables]
+                found[text] = RankedRule(
+                    aggregator=rule,
                     regret_mean=fmean(one.regret_mean for one in there),
                     regret_worst=max(one.regret_worst for one in there),
-                    risk=risk,
                     accuracy_mean=fmean(one.accuracy_mean for one in there),
                     accuracy_worst=min(one.accuracy_worst for one in there),
                     scenarios=sum(one.cases for one in there),
                 )
-                found.append(ranked)
-        return sorted(found, key=lambda rule: rule.risk)
+        regrets = {text: Regret(did.regret_worst, did.regret_mean) for text, did in found.items()}
+        return [found[text] for text in by_regret(regrets)]
 
     def kind(self, partition: str, dataset: Dataset, agents: int, seed: int) -> str:
         """The study's partition that a partition is most like, by how much classes differ.
@@ -158,16 +154,6 @@ class Study:
 
         here = skew(partition)
         return min(self.outcomes, key=lambda text: abs(skew(text) - here))
-
-
-def for_all(known: Mapping[str, float], rules: Iterable[str]) -> dict[str, float]:
-    """What is known, and its median for the rules that nothing is known of.
-
-    Nobody has checked those on other networks, so they do not pass for better than most.
-    """
-    if not known:
-        return {}
-    return dict.fromkeys(rules, median(known.values())) | dict(known)
 
 
 def class_skew(partition: Partition, dataset: Dataset) -> float:
