@@ -95,6 +95,7 @@ class RFA(WeightedAggregator):
                 *(neighbourhood.gram, squared, ones, reach.amin(-1, keepdim=True)),
                 *(place, distances, distances.mul(ones).amax(-1, keepdim=True)),
                 *(torch.where(done, normalised(known), place), done, torch.zeros_like(done)),
+                torch.zeros_like(distances[..., :1]),
             ).in_rows()
         ).view(place.shape)
 
@@ -104,7 +105,8 @@ class RFA(WeightedAggregator):
         rounds = self.iterations if answered_at_once() else min(self.iterations, ROUNDS)
         for step in range(rounds):
             coarse = torch.maximum(here.coarse / 32, self.smoothing * here.typical)
-            new = normalised(here.ones / torch.maximum(here.distances, coarse))
+            closeness = here.ones / torch.maximum(here.distances, coarse)
+            new = normalised(closeness)
             # Who is done stays, however long others beside it take.
             weights = torch.where(here.done, here.weights, new)
             here = replace(here, coarse=coarse, weights=weights, done=here.done | here.settled)
@@ -114,16 +116,16 @@ class RFA(WeightedAggregator):
                     break
                 if (len(rows) - len(left)) * here.gram[0].numel() > FEWER:
                     found[rows] = weights
-                    rows, here, new = rows[left], here.of(left), new[left]
-            here = self._moved(here, new, step)
+                    rows, here = rows[left], here.of(left)
+                    closeness, new = closeness[left], new[left]
+            here = self._moved(here, closeness, new, step)
         found[rows] = here.weights
         if rounds < self.iterations:
             some(~here.done)  # the rest of the iterations may be needed
         return found
 
-    def _moved(self, here: "_Search", new: Tensor, step: int) -> "_Search":
+    def _moved(self, here: "_Search", closeness: Tensor, new: Tensor, step: int) -> "_Search":
         """The search a step on: where Weiszfeld's iteration goes, ``new``, or further."""
-        closeness = here.ones / torch.maximum(here.distances, here.coarse)
         tries = new.unsqueeze(-2)
         if step > 0 and new.shape[-1] <= NEWTON:
             jump = _newton_step(here.squared, here.distances, here.place, closeness, here.coarse)
@@ -133,15 +135,19 @@ class RFA(WeightedAggregator):
         found = squared_distances_to(here.gram, tries).sqrt_()
         sums = (found @ here.ones.unsqueeze(-1)).nan_to_num_(nan=torch.inf)
         sums[..., 0, :] *= 1 - GAIN
-        best = sums.argmin(-2, keepdim=True).expand(*new.shape[:-1], 1, new.shape[-1])
-        new, distances = tries.gather(-2, best).squeeze(-2), found.gather(-2, best).squeeze(-2)
-        settled = here.settled
+        best = sums.argmin(-2, keepdim=True)
+        which = best.expand(*new.shape[:-1], 1, new.shape[-1])
+        new, distances = tries.gather(-2, which).squeeze(-2), found.gather(-2, which).squeeze(-2)
+        move = length(here.gram, new - here.place)
+        settled, newtons = here.settled, (best == 1).squeeze(-1)
         if step > 1:
             smoothed = (closeness * here.coarse > BARELY).any(-1, keepdim=True)
             smoothed &= here.coarse > self.smoothing * here.typical
-            settled = length(here.gram, new - here.place) <= self.tolerance * here.typical
-            settled &= ~smoothed
-        return replace(here, place=new, distances=distances, settled=settled)
+            # Newton's steps fall quadratically, so two of them tell how long the next one is.
+            following = move * (move / here.move).square()
+            limit = self.tolerance * here.typical
+            settled = ((move <= limit) | (newtons & (8 * following <= limit))) & ~smoothed
+        return replace(here, place=new, distances=distances, settled=settled, move=move * newtons)
 
 
 @dataclass(frozen=True)
@@ -158,7 +164,8 @@ class _Search:
         coarse: ``[..., 1]`` the smoothing.
         weights: ``[..., m]`` the medians, as far as they are known.
         done: ``[..., 1]`` whether they are.
-        settled: ``[..., 1]`` whether the last step was a short one.
+        settled: ``[..., 1]`` whether the next step would be a short one.
+        move: ``[..., 1]`` the length of the last step if that was Newton's, else zero.
     """
 
     gram: Tensor
@@ -171,6 +178,7 @@ class _Search:
     weights: Tensor
     done: Tensor
     settled: Tensor
+    move: Tensor
 
     def in_rows(self) -> "_Search":
         """With one leading dimension."""
@@ -230,12 +238,13 @@ def _median_inputs(neighbourhood: Neighbourhood, squared: Tensor, both: Tensor) 
     """
     assert neighbourhood.gram is not None
     limit = (ROUNDING * neighbourhood.sizes()).square_().unsqueeze(-1)
-    equal = squared <= limit
-    pulls = squared.rsqrt().masked_fill_(equal | ~both, 0)
+    apart = both & (squared > limit)
+    pulls = torch.where(apart, squared.rsqrt(), 0)
     pulls.diagonal(dim1=-2, dim2=-1).sub_(pulls.sum(-1))
     length = ((pulls @ neighbourhood.gram) * pulls).sum(-1)
     usable = both.diagonal(dim1=-2, dim2=-1)
-    return (length < ((equal & both).sum(-1) - ROUNDING).square_()) & usable
+    equal = usable.sum(-1, keepdim=True) - apart.sum(-1)
+    return (length < (equal - ROUNDING).square_()) & usable
 
 
 def _median_of_three(squared: Tensor, usable: Tensor) -> Tensor:
