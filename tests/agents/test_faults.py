@@ -53,6 +53,11 @@ def misses(setting, peer):
     return status(setting)["peers"][peer]["misses"]
 
 
+def missed(setting, peer):
+    """In how many rounds an agent did not hear another so far."""
+    return sum(json.loads(told)["peer"] == peer for told in events(setting))
+
+
 def events(setting):
     path = setting.folder / "events.jsonl"
     return path.read_text().splitlines() if path.exists() else []
@@ -133,9 +138,15 @@ def test_one_starts_late_and_one_is_cut_off_for_a_while(tmp_path):
     several.until(lambda: len(events(settings["0"])) >= 8)  # it goes on without 5
     several.start(late)
     several.until(lambda: late.folder.joinpath("status.json").exists())
+
+    def ahead():
+        return missed(settings["1"], "2") - missed(settings["2"], "1")
+
+    before = ahead()
     for cable in cables.values():
         cable.cut()
-    time.sleep(1.5)
+    # Others soon wait less for an agent that is late; one that hears nobody goes on waiting.
+    several.until(lambda: ahead() >= before + 8)
     for cable in cables.values():
         cable.mend()
     found = accuracies(several.join())
