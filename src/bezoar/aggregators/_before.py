@@ -74,7 +74,10 @@ class NNM(Before):
 
     @staticmethod
     def combinations(rule: Any, seen: Neighbourhood) -> tuple[Tensor, Neighbourhood]:
-        ranks = seen.ranks(seen.finite_distances(0.0))
+        # What is nearest to an input that is not finite does not matter, as long as it is itself.
+        squared = seen.squared_distances().masked_fill_(~seen.finite.unsqueeze(-2), torch.inf)
+        squared.diagonal(dim1=-2, dim2=-1).zero_()
+        ranks = seen.ranks(squared)
         kept = ranks < (seen.size - seen.estimate)[..., None, None]
         return normalised(kept.to(torch.float64)), seen
 
@@ -183,7 +186,8 @@ def mixed(
         made, known = made.clone(), changed.mask.expand(seen.finite.shape).clone()
         for slot in seen.remembered.values():  # what is remembered stays as it is
             made[..., slot, :], made[..., slot, slot], known[..., slot] = 0, 1, True
-        bad = ((made != 0) & ~seen.finite.unsqueeze(-2)).any(-1)
+        unknown = (~seen.finite).to(made.dtype).unsqueeze(-1)
+        bad = (made @ unknown).squeeze(-1) > 0  # no weight is negative
         finite = known & ~bad
         gram = _alike(made @ seen.gram @ made.mT, made)
         gram = gram.masked_fill_(~(finite.unsqueeze(-1) & finite.unsqueeze(-2)), 0)

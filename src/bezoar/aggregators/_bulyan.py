@@ -47,7 +47,7 @@ class Bulyan(CoordinateAggregator):
 
     def choose(self, neighbourhood: Neighbourhood) -> Tensor:
         finite = neighbourhood.finite
-        nearest, order = neighbourhood.finite_distances(torch.inf).sort(-1)
+        nearest, order = neighbourhood.finite_distances().sort(-1)
         left = neighbourhood.mask.expand(finite.shape)
         size, estimate = neighbourhood.size, neighbourhood.estimate
         wanted = (size - 2 * estimate).unsqueeze(-1)

@@ -35,7 +35,7 @@ class Krum(EstimatingAggregator):
 
     def weights(self, neighbourhood: Neighbourhood) -> Tensor:
         finite = neighbourhood.finite
-        nearest = neighbourhood.finite_distances(torch.inf).sort(-1).values
+        nearest = neighbourhood.finite_distances().sort(-1).values
         counted = (neighbourhood.size - neighbourhood.estimate - 2).clamp(min=1)[..., None, None]
         rank = torch.arange(nearest.shape[-1], device=nearest.device)
         scores = nearest.masked_fill_(rank >= counted, 0).sum(-1)

@@ -11,6 +11,7 @@ from torch.nn.functional import pad
 
 from bezoar._errors import BezoarError
 from bezoar._options import AtLeastOne
+from bezoar._questions import answered_at_once
 
 #: Scores nearer to each other than this share of the largest are a tie.
 TIE = 1e-10
@@ -152,14 +153,14 @@ class Neighbourhood:
         assert self.gram is not None
         return pairwise(self.gram)
 
-    def finite_distances(self, to_itself: float) -> Tensor:
-        """``[..., m, m]`` squared distances between the inputs; infinite where one is not finite.
+    def finite_distances(self) -> Tensor:
+        """``[..., m, m]`` squared distances between the inputs.
 
-        On the diagonal is ``to_itself``.
+        They are infinite where one is not finite, and on the diagonal.
         """
         both = self.finite.unsqueeze(-1) & self.finite.unsqueeze(-2)
         squared = self.squared_distances().masked_fill_(~both, torch.inf)
-        squared.diagonal(dim1=-2, dim2=-1).fill_(to_itself)
+        squared.diagonal(dim1=-2, dim2=-1).fill_(torch.inf)
         return squared
 
     def distances_to_own(self) -> Tensor:
@@ -189,11 +190,15 @@ class Neighbourhood:
         mask, index = self.mask, self.index
         if scores.ndim > mask.ndim:
             mask, index = mask.unsqueeze(-2), index.unsqueeze(-2)
-        values, order = scores.sort(-1)
+        values, order = scores.masked_fill(~mask, torch.inf).sort(-1)
         larger = values[..., 1:] > values[..., :-1] * (1 + TIE)
-        level = torch.empty_like(order).scatter_(-1, order, pad(larger.cumsum(-1), (1, 0)))
-        level = level.masked_fill_(~mask, level.shape[-1])
-        order = ((level << 32) | index).argsort(-1)
+        tied = (~larger & (values[..., 1:] < torch.inf)).any(-1)
+        last = values.gather(-1, (mask.sum(-1, keepdim=True) - 1).expand(*tied.shape, 1))
+        unclear = tied | ~(last < torch.inf).squeeze(-1)
+        if not answered_at_once() or bool(unclear.any()):
+            level = torch.empty_like(order).scatter_(-1, order, pad(larger.cumsum(-1), (1, 0)))
+            level = level.masked_fill_(~mask, level.shape[-1])
+            order = ((level << 32) | index).argsort(-1)
         places = torch.arange(order.shape[-1], device=order.device).expand_as(order)
         return torch.empty_like(order).scatter_(-1, order, places)
 
