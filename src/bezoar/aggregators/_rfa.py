@@ -241,10 +241,10 @@ def _median_inputs(neighbourhood: Neighbourhood, squared: Tensor, both: Tensor) 
     apart = both & (squared > limit)
     pulls = torch.where(apart, squared.rsqrt(), 0)
     pulls.diagonal(dim1=-2, dim2=-1).sub_(pulls.sum(-1))
-    length = ((pulls @ neighbourhood.gram) * pulls).sum(-1)
+    pulled = ((pulls @ neighbourhood.gram) * pulls).sum(-1)
     usable = both.diagonal(dim1=-2, dim2=-1)
     equal = usable.sum(-1, keepdim=True) - apart.sum(-1)
-    return (length < (equal - ROUNDING).square_()) & usable
+    return (pulled < (equal - ROUNDING).square_()) & usable
 
 
 def _median_of_three(squared: Tensor, usable: Tensor) -> Tensor:
