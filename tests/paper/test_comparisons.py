@@ -298,6 +298,15 @@ def test_a_shorter_version_knows_how_long_the_figure_is(variant, expected):
     assert (spec.iterations, spec.every, part.recipe.length) == expected
 
 
+@pytest.mark.parametrize("setting", ["paper", "authors"])
+def test_longer_trainings_share_runs_and_have_as_many_measurements(setting):
+    usual, longer = Variant(setting=setting), Variant(setting=setting, iterations=30_000)
+    points = {spec.iterations / spec.every for _, spec in runs_of("fig2", variant=usual)[0]}
+    motivating, *others = runs_of("fig1", "fig2", "fig7", variant=longer)
+    assert {spec for _, spec in motivating} < {spec for runs in others for _, spec in runs}
+    assert {spec.iterations / spec.every for _, spec in motivating} == points
+
+
 def test_there_is_at_least_one_seed():
     with pytest.raises(BezoarError, match="seeds: expected at least 1, found 0"):
         FIGURES["fig2"].comparisons()[0].runs(0)

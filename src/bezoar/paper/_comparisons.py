@@ -72,7 +72,7 @@ class Figure:
         metrics: what is shown, in the paper's words; see :meth:`Recipe.metric`.
         layout: how it is laid out.
         poison: who is poisoned, in a sentence without its end.
-        fields: of the spec, where they are not those of the paper's other figures.
+        fields: how long it trains and what it measures, if not as the paper's other figures do.
         small: what is learned from at small scale, if something else.
     """
 

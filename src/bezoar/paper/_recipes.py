@@ -197,15 +197,21 @@ class Recipe:
 
 
 def recipe(dataset: str, variant: Variant, own: Fields | None = None) -> Recipe:
-    """How a figure trains on a dataset; ``own`` are the fields that only this figure has."""
+    """How a figure trains on a dataset; ``own`` are its length and measurements, if it has some.
+
+    Longer trainings have as many measurements as the others, and measure the same for all figures,
+    so that these share their runs.
+    """
     authors = variant.setting == "authors"
-    fields = {**PAPER[dataset], **(own or {})}
-    if authors:
-        fields |= AUTHORS[dataset]
+    theirs = AUTHORS[dataset] if authors else {}
     scaled = SCALES[variant.scale].get(dataset, {})
+    fields = {**PAPER[dataset], **(own or {}), **theirs}
     # What is quick is too short on purpose.
     length = (fields if variant.scale == "quick" else {**fields, **scaled})["iterations"]
     fields |= scaled
+    if variant.iterations is not None and variant.iterations > length:
+        fields = {**PAPER[dataset], **theirs, **scaled}
+        fields["every"] = fields["every"] * variant.iterations // fields["iterations"]
     fields["iterations"] = variant.iterations or fields["iterations"]
     if authors and fields.get("metrics") is not None:
         fields["metrics"] = (*fields["metrics"], *AUTHORS_METRICS.values())
