@@ -1,5 +1,6 @@
 import dataclasses
 import math
+import zlib
 from collections import Counter
 
 import numpy as np
@@ -268,7 +269,46 @@ def test_a_claim_is_judged_by_every_seed_it_depends_on():
     judged = judge(claim, curves("fig7", make, seeds=3))
     assert judged.margins == pytest.approx((0.0, 0.1, 0.2))
     assert judged.verdict == "undecided"
-    assert judged.measured == "Final accuracy: IOS 0.500…0.700, FABA 0.500."
+    assert judged.measured.startswith("Final accuracy: IOS 0.500…0.700, FABA 0.500. Holds at no")
+
+
+@pytest.mark.parametrize(
+    ("leading", "expected"),
+    [
+        ([1, 1, 1, 1, 1], "Holds at every length from 20 to 100 iterations."),
+        ([0, 0, 0, 0, 0], "Holds at no length from 20 to 100 iterations."),
+        ([0, 0, 1, 1, 1], "Holds from 60 iterations on."),
+        ([1, 0, 1, 0, 1], "Holds from 100 iterations on."),
+        ([1, 0, 1, 1, 0], "Holds at 3 of 5 lengths, the last 80 iterations."),
+        ([1, 0, 0, 0, 0], "Holds at 1 of 5 lengths, the last 20 iterations."),
+    ],
+)
+def test_a_claim_tells_at_which_lengths_it_holds(leading, expected):
+    claim = Claim("fig7", "IOS leads.", Ahead("fan", "iid", ("ios",), ("faba",)))
+    ends = {"ios": {"accuracy": 0.5 + 0.1 * np.array([1, *leading])}, "faba": {"accuracy": 0.5}}
+    judged = judge(claim, seen({("fan", "iid", rule): runs for rule, runs in ends.items()}))
+    assert judged.measured.removeprefix("Final accuracy: ").split(". ", 1)[1] == expected
+    told = judge(claim, seen({("fan", "iid", r): v for r, v in ends.items()}), too_short=True)
+    assert "Holds" not in told.measured
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: f"{claim.figure} {claim.text[:40]}")
+def test_a_longer_run_shows_what_shorter_ones_would_have(claim):
+    def make(points):
+        def run(place, seed):
+            rng = np.random.default_rng(zlib.crc32(repr((place, seed)).encode()))
+            values = {name: rng.uniform(0.01, 1, 6)[:points] for name in METRICS}
+            return constant(values, points)
+
+        return run
+
+    long, short = (curves(claim.figure, make(points), seeds=2) for points in (6, 4))
+    for left, right in zip(
+        claim.criterion.judge(long.until(60)), claim.criterion.judge(short), strict=True
+    ):
+        np.testing.assert_equal(left, right)
+    assert long.until(60).resolution == short.resolution
+    assert long.lengths.tolist() == [20, 40, 60, 80, 100]
 
 
 def test_where_nothing_is_random_one_seed_stands_for_all():

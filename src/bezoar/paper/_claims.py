@@ -3,7 +3,8 @@
 A claim is judged seed by seed: a margin says by how much it holds, negative where it does not. It
 *holds* if every seed's margin is above the resolution, *does not hold* if every seed's is below
 minus the resolution, and is *undecided* at this number of seeds otherwise. Runs that are shorter
-than the figure's decide nothing.
+than the figure's decide nothing. Every measurement shows what shorter runs would have, since their
+steps are the same, so a claim also tells at which lengths it holds.
 
 The resolution is what a run can tell at all: two standard errors of accuracies, which is 0.01 on
 10,000 test images, and for sizes, whose margins are in powers of ten, a factor of 1.12.
@@ -66,6 +67,8 @@ def judge(
     try:
         margin, numbers = claim.criterion.judge(curves)
         margins, measured = margin.tolist(), _sentence(claim.criterion, numbers)
+        if not too_short:
+            measured = " ".join([measured, *_lengths(claim.criterion, curves)])
     except MissingRunError as missing:
         margins, measured = [], f"Not judged: {missing}."
     resolution = claim.criterion.resolution(curves)
@@ -78,6 +81,27 @@ def judge(
         resolution=resolution,
         paper=claim.paper,
     )
+
+
+def _lengths(criterion: Criterion, curves: Curves) -> list[str]:
+    """At which lengths of training the claim holds, in a sentence; none if there is one length."""
+    lengths = curves.lengths.tolist()
+    if len(lengths) < 2:
+        return []
+    holding = []
+    for length in lengths:
+        so_far = curves.until(length)
+        margins = criterion.judge(so_far)[0].tolist()
+        holding.append(verdict(margins, criterion.resolution(so_far)) == "holds")
+    if all(holding):
+        return [f"Holds at every length from {lengths[0]:,} to {lengths[-1]:,} iterations."]
+    if not any(holding):
+        return [f"Holds at no length from {lengths[0]:,} to {lengths[-1]:,} iterations."]
+    if holding[-1]:
+        since = len(holding) - holding[::-1].index(False)
+        return [f"Holds from {lengths[since]:,} iterations on."]
+    last = lengths[len(holding) - 1 - holding[::-1].index(True)]
+    return [f"Holds at {sum(holding)} of {len(holding)} lengths, the last {last:,} iterations."]
 
 
 def _sentence(criterion: Criterion, numbers: Mapping[str, Floats]) -> str:

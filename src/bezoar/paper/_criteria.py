@@ -7,13 +7,14 @@ where a metric is. Curves on which nothing is random have one run, which stands 
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import reduce
 from itertools import product
 from typing import ClassVar
 
 import numpy as np
 
-from bezoar._arrays import Floats
+from bezoar._arrays import Floats, Ints
 from bezoar._errors import BezoarError
 from bezoar.paper._comparisons import PARTITION_TITLES, Place
 from bezoar.report import Curve, look
@@ -37,18 +38,33 @@ class Curves:
         by_place: the curves.
         metrics: the metrics that stand for those that criteria name.
         tests: how many samples accuracies were measured on.
+        last: the last iteration that is looked at; by default that of the runs.
     """
 
     by_place: Mapping[Place, Curve]
     metrics: Mapping[str, str] = field(default_factory=dict)
     tests: int = 10_000
+    last: int | None = None
+
+    @property
+    def lengths(self) -> Ints:
+        """``[n]`` after how many iterations all runs were measured, without the start."""
+        several = (curve.iterations for curve in self.by_place.values())
+        found: Ints = reduce(np.intersect1d, several)
+        return found[found > 0]
+
+    def until(self, last: int) -> "Curves":
+        """The curves of runs that end with this iteration."""
+        return replace(self, last=last)
 
     def values(self, network: str, partition: str, rule: str, metric: str) -> Floats:
         """``[seeds, n]`` a metric along the runs of a place."""
         place = Place(network, partition, rule)
         if place not in self.by_place:
             raise MissingRunError(f"the run of {rule} on {network} ({partition}) is missing")
-        return self.by_place[place].values(self.metrics.get(metric, metric))
+        curve = self.by_place[place]
+        values = curve.values(self.metrics.get(metric, metric))
+        return values if self.last is None else values[:, curve.iterations <= self.last]
 
     def finals(self, network: str, partition: str, rule: str, metric: str = "accuracy") -> Floats:
         """``[seeds]`` a metric at the end of the runs of a place."""
