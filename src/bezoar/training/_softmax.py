@@ -19,9 +19,9 @@ from bezoar.training._agent_by_agent import BLOCK, AgentByAgent
 from bezoar.training._agent_samples import AgentSamples
 from bezoar.training._agents_in_batches import AgentsInBatches
 from bezoar.training._batches import Batches, Order
-from bezoar.training._judges import judges
 from bezoar.training._run import Run, State
-from bezoar.training._stamped import StampedAgents, gradients_of, scores_of
+from bezoar.training._softmax_batches import SoftmaxBatches
+from bezoar.training._stamped import StampedAgents
 from bezoar.training._task import DTYPES, Cost, DatasetTask, Tensors, start_of
 from bezoar.training._workers import Workers
 
@@ -76,12 +76,12 @@ class SoftmaxTask(DatasetTask):
             raise BezoarError(f"batches: agents cannot be taken in batches with batch {batch}")
         self._way = (AgentsInBatches if batches else AgentByAgent)(self, self.model)
         self._stamped = StampedAgents(self, self.model)
-        self._sampled: _InBatches | None = None
+        self._sampled: SoftmaxBatches | None = None
         self._told = ""
         if batch is not None:
             assert isinstance(self._way, AgentByAgent)
             drawn = Batches(self.partition.sizes, batch, order, self.members)
-            self._sampled = _InBatches(self, self._way, drawn, self._stamped)
+            self._sampled = SoftmaxBatches(self, self._way, drawn, self._stamped)
             self._told = f"batches of {batch} in {order} order, "
         self._starts = {
             seed: self._vector(start, seed) for seed in dict.fromkeys(r.seed for r in self.runs)
@@ -264,46 +264,3 @@ class _TestSet:
             if want_loss:
                 loss += (scores.logsumexp(1) - own).sum(-1, dtype=torch.float64)
         return right / len(self._samples), loss / len(self._samples)
-
-
-class _InBatches:
-    """Gradients of softmax regression over batches; runs with one seed share theirs.
-
-    ``whole`` computes full gradients of the task and holds its samples; ``stamped`` has those with
-    a patch.
-    """
-
-    def __init__(
-        self, task: DatasetTask, whole: AgentByAgent, batches: Batches, stamped: StampedAgents
-    ) -> None:
-        self._whole, self._batches = whole, batches
-        self._task, self._workers = task, task.workers
-        self._labels, self._stamped = AgentSamples(task), stamped
-        self._runs: dict[int, list[int]] = {}
-        for number, run in enumerate(task.runs):
-            self._runs.setdefault(run.seed, []).append(number)
-
-    def gradients(self, state: State, update: int, out: Tensor) -> Tensor:
-        """``[runs, agents, classes, width]`` every agent's gradient at its own model."""
-        models, iteration, task = state.models, state.iteration + 1, self._task
-        whole = self._whole.clean_gradients
-        deciding = judges(task.runs, task.members, models, whole, iteration)
-
-        def evaluate(agent: int) -> None:
-            for seed, runs in self._runs.items():
-                places = self._batches.places(seed, agent, update)
-                held = self._whole.samples(agent)
-                samples = held.index_select(0, torch.from_numpy(places).to(held.device))
-                scores = scores_of(models[runs, agent], samples)
-                labels = []
-                for run, own in zip(runs, scores, strict=True):
-                    attack = task.runs[run].attack
-                    judge = deciding[attack][run, agent] if attack in deciding else None
-                    judged = own if judge is None else scores_of(judge, samples)
-                    here = self._labels.labels(run, agent, places, iteration)
-                    labels.append(here.by(judged.T))
-                out[runs, agent] = gradients_of(scores, torch.stack(labels), samples)
-                self._stamped.rewrite_batch(models, runs, agent, iteration, places, out)
-
-        self._workers.map(evaluate, range(task.agents))
-        return out

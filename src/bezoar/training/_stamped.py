@@ -10,6 +10,7 @@ from torch.nn.functional import cross_entropy
 
 from bezoar._arrays import Ints
 from bezoar._products import linear
+from bezoar._workspace import workspace
 from bezoar.attacks import Attack
 from bezoar.models import SoftmaxRegression
 from bezoar.training._agent_samples import poisoned_labels, stamped_samples
@@ -60,7 +61,8 @@ class StampedAgents:
         for (run, agent), (attack, samples, labels) in self._held.items():
             if attack.active(iteration):
                 scores = scores_of(models[run, agent], samples)
-                gradients[run, agent] = gradients_of(scores[None], labels[None], samples)[0]
+                sums = gradient_sums(scores[None], labels[None], samples)
+                gradients[run, agent] = sums[0] / len(samples)
                 if costs is not None:
                     costs[run, agent] = cross_entropy(scores.T.double(), labels)
 
@@ -80,7 +82,8 @@ class StampedAgents:
                 drawn = torch.from_numpy(places).to(held.samples.device)
                 samples, labels = held.samples[drawn], held.labels[drawn]
                 scores = scores_of(models[run, agent], samples)
-                gradients[run, agent] = gradients_of(scores[None], labels[None], samples)[0]
+                sums = gradient_sums(scores[None], labels[None], samples)
+                gradients[run, agent] = sums[0] / len(samples)
 
 
 def scores_of(models: Tensor, samples: Tensor) -> Tensor:
@@ -88,10 +91,13 @@ def scores_of(models: Tensor, samples: Tensor) -> Tensor:
     return linear(models.reshape(-1, models.shape[-1]), samples).view(*models.shape[:-1], -1)
 
 
-def gradients_of(scores: Tensor, labels: Tensor, samples: Tensor) -> Tensor:
-    """``[runs, classes, width]`` from scores ``[runs, classes, n]`` and labels ``[runs, n]``."""
-    likely = scores.softmax(1)
+def gradient_sums(scores: Tensor, labels: Tensor, samples: Tensor) -> Tensor:
+    """``[runs, classes, width]`` sums over the samples of the gradients ``(P − Y) X``.
+
+    They follow from scores ``[runs, classes, n]`` and labels ``[runs, n]``.
+    """
+    likely = workspace("chances", tuple(scores.shape), scores.dtype, scores.device)
+    torch.softmax(scores, dim=1, out=likely)
     chosen = labels.unsqueeze(1)
     likely.scatter_add_(1, chosen, likely.new_full((), -1.0).expand(chosen.shape))
-    products = linear(likely.flatten(0, 1), samples.T).div_(samples.shape[0])
-    return products.view(*scores.shape[:2], -1)
+    return linear(likely.flatten(0, 1), samples.T).view(*scores.shape[:2], -1)
