@@ -25,7 +25,7 @@ def gradients_of(task, models, update):
 
 
 @pytest.mark.parametrize("order", ["random", "consecutive"])
-@pytest.mark.parametrize("batch", [1, 7, 150])
+@pytest.mark.parametrize("batch", [1, 7, 150, 2100])
 def test_a_gradient_is_that_of_its_batch(small_mnist, workers, batch, order):
     """Also of batches larger than what an agent holds, for several seeds and poisoned agents."""
     runs = [run_of(seed=0), run_of(seed=1), run_of(attack="dynamic_label_flip", seed=0)]
