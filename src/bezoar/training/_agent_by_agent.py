@@ -15,6 +15,7 @@ from bezoar.models import SoftmaxRegression
 from bezoar.training._agent_samples import poisoned_labels
 from bezoar.training._judges import judges
 from bezoar.training._task import DatasetTask
+from bezoar.training._varying_features import VaryingFeatures
 
 #: Samples multiplied at a time, so that scores and probabilities stay in the cache.
 BLOCK = 1024
@@ -43,6 +44,9 @@ class AgentByAgent:
     """Gradients of softmax regression computed agent by agent, in blocks of samples.
 
     The part ``Y X`` of a gradient does not change from step to step and is computed once.
+
+    Attributes:
+        held: the samples of each agent.
     """
 
     def __init__(self, task: DatasetTask, model: SoftmaxRegression) -> None:
@@ -50,18 +54,15 @@ class AgentByAgent:
         self._model, self._agents = model, task.agents
         self._runs, self._members = task.runs, task.members
         self._dtype, self._device, self._workers = task.dtype, task.device, task.workers
-        self._offsets = partition.offsets.tolist()
-        self._samples = model.design(dataset.train[partition.order], task.dtype).to(task.device)
+        self._counts = partition.sizes.tolist()
+        parts = (dataset.train[partition.samples(agent)] for agent in range(task.agents))
+        self.held = [VaryingFeatures(model, part, task.dtype, task.device) for part in parts]
         self._biggest_first = np.argsort(-partition.sizes, kind="stable").tolist()
         self._dynamic: dict[int, list[DynamicLabels]] = {}
         # [agents, classes, width] the constant (1/n) Y X of every gradient with true labels, and
         # [runs, agents, classes, width] the same with the labels that agents attack with.
         self._true = self._true_part(task)
         self._targets = self._label_part(task)
-
-    def samples(self, agent: int) -> Tensor:
-        """``[n, width]`` one agent's samples, as the model takes them."""
-        return self._samples[self._offsets[agent] : self._offsets[agent + 1]]
 
     def gradients(self, models: Tensor, iteration: int, out: Tensor) -> Tensor:
         """``[runs, agents, classes, width]`` every agent's gradient at its own model."""
@@ -135,8 +136,8 @@ class AgentByAgent:
 
     def _gradient(self, agent: int, products: Tensor, targets: Tensor, out: Tensor) -> None:
         """Write ``(1/n) (P X − Y X)`` for one agent in every run."""
-        count = self._offsets[agent + 1] - self._offsets[agent]
-        torch.sub(products.view_as(out).div_(count), targets, out=out)
+        mean = self.held[agent].widen(products).div_(self._counts[agent])
+        torch.sub(mean.view_as(out), targets, out=out)
 
     def _pass(
         self, agent: int, rows: Tensor, dynamic: Iterable[Judged] = (), want_costs: bool = False
@@ -146,19 +147,21 @@ class AgentByAgent:
         Of ``dynamic`` labels, the part of the gradient is in the products.
 
         Returns:
-            ``[runs·classes, width]`` the sum of probabilities times samples, in memory that is used
-            again, and, if costs are wanted, ``[runs]`` the mean over the samples of the logarithm
-            of the softmax denominator.
+            ``[runs·classes, narrow]`` the sum of probabilities times the samples that are held, in
+            memory that is used again, and, if costs are wanted, ``[runs]`` the mean over the
+            samples of the logarithm of the softmax denominator.
         """
+        held = self.held[agent]
+        rows = held.narrow(rows)
         height, width = rows.shape
         models = height // self._model.classes
         products = workspace("products", (height, width), self._dtype, self._device)
         chances = workspace("chances", (height * BLOCK,), self._dtype, self._device)
         log_sums = torch.zeros(models, dtype=torch.float64, device=self._device)
         products.zero_()
-        start, stop = self._offsets[agent], self._offsets[agent + 1]
-        for first in range(start, stop, BLOCK):
-            samples = self._samples[first : min(first + BLOCK, stop)]
+        deciding = [(labels, None if by is None else held.narrow(by)) for labels, by in dynamic]
+        for first in range(0, len(held.samples), BLOCK):
+            samples = held.samples[first : first + BLOCK]
             count = len(samples)
             by_class = linear(rows, samples).view(models, -1, count)
             likely = chances[: height * count].view(models, -1, count)
@@ -167,13 +170,13 @@ class AgentByAgent:
                 # The likeliest class tells: its chance is exp(score) over the denominator.
                 log_sum = by_class.amax(1) - likely.amax(1).log_()
                 log_sums += log_sum.sum(-1, dtype=torch.float64)
-            for (attack, runs, chosen), judge in dynamic:
+            for (attack, runs, chosen), judge in deciding:
                 # Subtract one at the class that the attack chooses for each dynamic label.
                 judged = by_class[runs] if judge is None else judge @ samples.T
-                here = chosen[:, None, first - start :][..., :count].to(likely.dtype)
+                here = chosen[:, None, first : first + count].to(likely.dtype)
                 likely[runs] = likely[runs].scatter_add_(1, attack.on_scores(judged), -here)
             products += linear(likely.view(height, count), samples.T)
-        return products, log_sums / (stop - start)
+        return products, log_sums / len(held.samples)
 
     def _true_part(self, task: DatasetTask) -> Tensor:
         """``[agents, classes, width]`` with the true labels."""
@@ -206,14 +209,13 @@ class AgentByAgent:
         self, agent: int, labels: NDArray[np.int64], counted: NDArray[np.float64]
     ) -> Tensor:
         """``[classes, width]`` the sum of each class's samples over the number of all samples."""
-        samples = self.samples(agent)
+        held = self.held[agent]
         one_hot = np.zeros((self._model.classes, len(labels)))
         one_hot[labels, np.arange(len(labels))] = counted
         rows = torch.from_numpy(one_hot).to(self._device)
-        sums = torch.zeros(
-            self._model.classes, self._model.width, dtype=torch.float64, device=self._device
-        )
+        shape = (self._model.classes, held.samples.shape[1])
+        sums = torch.zeros(shape, dtype=torch.float64, device=self._device)
         for first in range(0, len(labels), BLOCK):
-            part = samples[first : first + BLOCK].double()
+            part = held.samples[first : first + BLOCK].double()
             sums.addmm_(rows[:, first : first + BLOCK], part)
-        return sums / len(labels)
+        return held.widen(sums) / len(labels)

@@ -63,23 +63,24 @@ class SoftmaxBatches:
         ``deciding`` has the models ``[runs, agents, classes, width]`` by which attacks decide about
         labels, where these are not the agents' own.
         """
-        own = models[runs, agent]
+        here = self._whole.held[agent]
+        own = here.narrow(models[runs, agent])
         labels = [self._labels.labels(run, agent, places, iteration) for run in runs]
         held = torch.stack([each.held for each in labels])
         sums = torch.zeros_like(own)
         for first in range(0, len(places), BLOCK):
             part = slice(first, first + BLOCK)
-            samples = _at(self._whole.samples(agent), places[part])
+            samples = _at(here.samples, places[part])
             scores, chosen = scores_of(own, samples), held[:, part]
             for row, (run, each) in enumerate(zip(runs, labels, strict=True)):
                 if each.dynamic is not None:
                     decider = deciding.get(each.attack)
                     judged = scores[row]
                     if decider is not None:
-                        judged = scores_of(decider[run, agent], samples)
+                        judged = scores_of(here.narrow(decider[run, agent]), samples)
                     chosen[row] = each.some(part).by(judged.T)
             sums += gradient_sums(scores, chosen, samples)
-        return sums.div_(len(places))
+        return here.widen(sums.div_(len(places)))
 
 
 def _at(samples: Tensor, places: Ints) -> Tensor:
