@@ -57,10 +57,8 @@ def write_whole(path: Path, content: bytes) -> Path:
         os.replace(aside, path)
     except BaseException as error:
         if isinstance(error, OSError):
-            error.filename, error.filename2 = (
-                str(path),
-                None,
-            )  # the user does not know the other file
+            # The user does not know the other file.
+            error.filename, error.filename2 = str(path), None
         aside.unlink(missing_ok=True)
         raise
     sync_folder(path.parent)

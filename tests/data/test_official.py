@@ -21,6 +21,29 @@ class Handler(SimpleHTTPRequestHandler):
     def log_message(self, *arguments):
         self.server.asked.append(self.path)
 
+    def do_GET(self):
+        """Answer for a part of a file, if so asked, and break off after so many bytes, if any."""
+        self.server.ranges.append(self.headers.get("Range"))
+        file = self.server.folder / self.path.lstrip("/")
+        if not file.exists():
+            self.send_error(404)
+            return
+        content = file.read_bytes()
+        first = 0
+        if self.server.knows_ranges and self.headers.get("Range"):
+            first = int(self.headers["Range"].removeprefix("bytes=").removesuffix("-"))
+            if first >= len(content):
+                self.send_error(416)
+                return
+            self.send_response(206)
+            last = len(content) - 1
+            self.send_header("Content-Range", f"bytes {first}-{last}/{len(content)}")
+        else:
+            self.send_response(200)
+        self.send_header("Content-Length", str(len(content) - first))
+        self.end_headers()
+        self.wfile.write(content[first:][: self.server.breaks_after])
+
 
 @pytest.fixture
 def site(tmp_path):
@@ -28,7 +51,8 @@ def site(tmp_path):
     (tmp_path / "site").mkdir()
     handler = partial(Handler, directory=tmp_path / "site")
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        server.asked = []
+        server.asked, server.ranges = [], []
+        server.breaks_after, server.knows_ranges = None, True
         server.folder = tmp_path / "site"
         server.address = f"http://127.0.0.1:{server.server_address[1]}"
         thread = threading.Thread(target=server.serve_forever)
@@ -59,6 +83,34 @@ def test_a_download_with_another_checksum_is_refused_and_leaves_nothing(site, ca
     with pytest.raises(BezoarError, match=rf"mine: cannot be downloaded.*{file.md5}"):
         find(file)
     assert everything_in(cache) == []
+
+
+@pytest.mark.parametrize("knows_ranges", [True, False])
+def test_a_download_that_breaks_off_goes_on_where_it_was(site, cache, knows_ranges):
+    content = np.random.default_rng(0).bytes(3 << 20)
+    file = offered(site, content)
+    site.knows_ranges, site.breaks_after = knows_ranges, 1 << 20
+    with pytest.raises(BezoarError, match="mine: cannot be downloaded"):
+        find(file)
+    assert not (cache / "it.bin").exists()
+    have = (cache / "it.bin.part").stat().st_size
+    assert 0 < have <= 1 << 20
+    site.breaks_after = None
+    assert find(file).path.read_bytes() == content
+    assert site.ranges == [None, f"bytes={have}-"]
+    assert everything_in(cache) == ["it.bin"]
+
+
+def test_a_download_that_broke_off_before_a_move_is_complete(site, cache):
+    file = offered(site, b"right")
+    cache.mkdir(parents=True)
+    (cache / "it.bin.part").write_bytes(b"right")
+    assert find(file).path.read_bytes() == b"right"
+    (cache / "it.bin").unlink()
+    (cache / "it.bin.part").write_bytes(b"something longer")
+    with pytest.raises(BezoarError, match=file.md5):
+        find(file)
+    assert find(file).path.read_bytes() == b"right"
 
 
 def test_a_file_that_is_not_there_is_refused_and_leaves_nothing(site, cache):
@@ -197,13 +249,3 @@ def test_every_official_file_has_its_own_checksum_and_address():
         assert len(file.md5) == 32
         assert int(file.md5, 16) > 0
         assert file.url.endswith(file.filename.split("/")[-1])
-
-
-def test_a_bar_for_the_terminal():
-    bar = _official._Bar("it.bin")
-    bar.total = 10
-    bar.update(4)
-    bar.reset()
-    bar.update(10)
-    assert bar.total == 10
-    bar.close()

@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-import sys
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import NamedTuple
 
 from bezoar._errors import BezoarError
 from bezoar._files import FileVersion, file_version
+from bezoar.data._download import download
 
 #: The environment variable that names a folder with dataset files.
 DATA_VARIABLE = "BEZOAR_DATA"
@@ -83,27 +83,16 @@ def _look(file: OfficialFile, folder: Path) -> FoundFile | None:
 
 
 def _download(file: OfficialFile) -> Path:
-    """The official file in the cache folder, downloaded if it is not there or is damaged.
-
-    A download arrives under another name and is moved to its place when its checksum is right.
-    One that breaks off begins again from the start: pooch cannot resume.
-    """
+    """The official file in the cache folder, downloaded if it is not there or is damaged."""
     path = cache_folder() / file.filename
     if path.is_file() and _md5(path) == file.md5:
         return path
-    import pooch
-    from requests import RequestException
-
-    downloader = pooch.HTTPDownloader(progressbar=_Bar(file.filename), chunk_size=1 << 18)
     try:
-        pooch.retrieve(
-            file.url, f"md5:{file.md5}", file.filename, cache_folder(), downloader=downloader
-        )
-    except (RequestException, OSError, ValueError) as error:
+        return download(file.url, path, file.md5)
+    except (OSError, ValueError) as error:  # errors of requests are OSErrors
         raise BezoarError(
             f"{file.dataset}: cannot be downloaded: {error}; {_advice(file)}"
         ) from error
-    return path
 
 
 def _advice(file: OfficialFile) -> str:
@@ -124,43 +113,3 @@ def _md5(path: Path) -> str:
 def _md5_of(path: Path, version: FileVersion) -> str:
     with path.open("rb") as content:
         return hashlib.file_digest(content, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
-
-
-class _Bar:
-    """What pooch asks of a progress bar, drawn on a terminal by rich."""
-
-    def __init__(self, filename: str) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn
-
-        self._progress = Progress(
-            "{task.description}",
-            BarColumn(),
-            DownloadColumn(),
-            TimeRemainingColumn(),
-            console=Console(stderr=True),
-            disable=not sys.stderr.isatty(),
-        )
-        self._task = self._progress.add_task(filename, total=None)
-
-    @property
-    def total(self) -> float | None:
-        """The bytes to come; the bar is shown once they are known."""
-        return self._progress.tasks[0].total
-
-    @total.setter
-    def total(self, total: int) -> None:
-        self._progress.update(self._task, total=total or None)
-        self._progress.start()
-
-    def update(self, count: int) -> None:
-        """So many bytes have come."""
-        self._progress.advance(self._task, count)
-
-    def reset(self) -> None:
-        """Begin to count again."""
-        self._progress.update(self._task, completed=0)
-
-    def close(self) -> None:
-        """Leave the bar as it is."""
-        self._progress.stop()

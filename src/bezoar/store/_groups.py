@@ -16,9 +16,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from filelock import FileLock
-
 from bezoar._files import digest, write_whole
+from bezoar._lock import Lock
 from bezoar.store._stored_run import DIGITS
 
 if TYPE_CHECKING:
@@ -61,7 +60,7 @@ class Group:
         """Where its checkpoint is, if there is one."""
         return self.folder / "checkpoint.safetensors"
 
-    def lock(self) -> FileLock:
+    def lock(self) -> Lock:
         """The lock that whoever trains the group holds; it is not yet taken."""
         return self.store.lock(self.folder.name)
 

@@ -18,15 +18,16 @@ import re
 import secrets
 import shutil
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
+from filelock import Timeout
 
 from bezoar._checks import folder
 from bezoar._errors import BezoarError
 from bezoar._files import make_folder, sync_folder, write_whole
+from bezoar._lock import Lock
 from bezoar.store._gc import Removal, collect, folders
 from bezoar.store._groups import Group, read_group
 from bezoar.store._stored_run import (
@@ -56,16 +57,6 @@ _ADVICE = {
     errno.EPERM: "choose a store that you may write to",
     errno.ENOTDIR: "a file is where a folder is needed; move it, or choose another store",
 }
-
-
-class _Lock(FileLock):
-    """A lock that removes its file when it is released."""
-
-    def _release(self) -> None:
-        # Removed while it is held, so that nobody can remove the file of a later holder.
-        with suppress(OSError):
-            Path(self.lock_file).unlink()
-        super()._release()
 
 
 class StoreError(BezoarError):
@@ -212,9 +203,9 @@ class Store:
         # A group that was taken apart contains those of its single runs, and must come before them.
         return sorted(filter(None, found), key=lambda group: -len(group.keys))
 
-    def lock(self, name: str) -> FileLock:
+    def lock(self, name: str) -> Lock:
         """A lock between processes, which the system frees when a process dies."""
-        return _Lock(self.locks_folder / f"{name}.lock", thread_local=False)
+        return Lock(self.locks_folder / f"{name}.lock", thread_local=False)
 
     def repair(self, key: str) -> Path | None:
         """Set a run aside if it is damaged, so that it counts as not finished.
