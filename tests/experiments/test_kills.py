@@ -270,7 +270,7 @@ NETWORKS = {
 
 
 #: How often networks are killed; ``make kills`` does it more often.
-KILLS = int(os.environ.get("BEZOAR_KILLS", "3"))
+NETWORK_KILLS = int(os.environ.get("BEZOAR_KILLS", "3"))
 
 
 def test_networks_killed_at_random_moments_end_in_the_same_bytes(server, tmp_path):
@@ -282,11 +282,11 @@ def test_networks_killed_at_random_moments_end_in_the_same_bytes(server, tmp_pat
     assert server.sweep(**order, store=str(undisturbed)) == 0
     assert len(Store(undisturbed).finished_keys()) == 3
     kills = 0
-    while kills < KILLS:
+    while kills < NETWORK_KILLS:
         store, code = tmp_path / f"after {kills}", None
         while code != 0:
             ways = [{"calls": MOVES}, {"calls": MOVES, "late": True}, {"calls": TORN}, {}]
-            death = {"after": rng.randint(1, 3), **rng.choice(ways)} if kills < KILLS else {}
+            death = {"after": rng.randint(1, 3), **rng.choice(ways)} if kills < NETWORK_KILLS else {}
             code = server.sweep(**order, store=str(store), death=death)
             assert code in (0, -signal.SIGKILL)
             kills += code != 0
