@@ -1,9 +1,9 @@
 """Runs that two ranks train, each in a process of its own.
 
-Run as a script with a folder that holds ``digits.npz`` and the word ``cases`` or ``store``, by
-processes with what ``torchrun`` sets in their environment. ``cases`` trains every case and writes
-each rank's models. ``store`` trains one run into a store; if a number follows, rank 1 kills itself
-in the middle of that iteration, unless it was started again.
+Run as a script with a folder that holds the datasets of the specs and the word ``cases`` or
+``store``, by processes with what ``torchrun`` sets in their environment. ``cases`` trains every
+case and writes each rank's models. ``store`` trains one run into a store; if a number follows, rank
+1 kills itself in the middle of that iteration, unless it was started again.
 """
 
 import os
@@ -32,14 +32,21 @@ CASES = {
     "network": {"aggregator": "faba", "model": "mlp:width=8,depth=1", "batch": 4},
     "dynamic labels": {"aggregator": "mean", "attack": "dynamic_label_flip"},
     "dense": {"aggregator": "ios", "network": "two_castle"},
+    "ten thousand": {
+        "aggregator": "ios",
+        "dataset": "few_pixels.npz",
+        "network": {"name": "random_regular", "agents": 10_000, "degree": 8, "poisoned": 100},
+        "partition": "drawn:samples=8",
+        "metrics": ["accuracy_mean"],
+    },
 }
 
 
 def spec_of(folder, **fields):
     """A run on some digits, everything measured."""
-    common = {"dataset": str(folder / "digits.npz"), "network": SPARSE, "partition": "iid"}
+    common = {"dataset": "digits.npz", "network": SPARSE, "partition": "iid"}
     common |= {"iterations": 4, "every": 2, "agent_metrics": True}
-    return RunSpec.read({**common, **fields})
+    return RunSpec.read({**common, **fields}, folder)
 
 
 def stored(folder):

@@ -18,9 +18,10 @@ AVERAGED += ("variance_norm", "gradient_norm", "heterogeneity", "disturbance")
 @pytest.fixture(scope="module")
 def folder(small_mnist, tmp_path_factory):
     path, held = tmp_path_factory.mktemp("ranks"), small_mnist
-    images = {"x_train": held.train, "x_test": held.test}
     labels = {"y_train": held.train_labels, "y_test": held.test_labels}
-    np.savez(path / "digits.npz", **images, **labels)
+    np.savez(path / "digits.npz", x_train=held.train, x_test=held.test, **labels)
+    few_pixels = {"x_train": held.train[..., ::4, ::4], "x_test": held.test[..., ::4, ::4]}
+    np.savez(path / "few_pixels.npz", **few_pixels, **labels)
     return path
 
 
