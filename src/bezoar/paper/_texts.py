@@ -94,6 +94,8 @@ def caption(made: TrainedFigure) -> str:
         sentences.append(made.about(part) + _seeds(part))
         if made.figure.layout == "partitions":
             sentences.append(_single_agents(part))
+        if made.figure.layout == "gradients":
+            sentences.append(made.about(part) + _gradients(part))
         if text := note(part):
             sentences.append(f"{made.about(part)}{text}.")
     return " ".join(filter(None, sentences))
@@ -115,6 +117,14 @@ def _seeds(part: TrainedComparison) -> str:
             titles = PARTITION_TITLES[fixed[0]].capitalize()
             text += f" {titles} nothing is random: one run stands for every seed."
     return text
+
+
+def _gradients(part: TrainedComparison) -> str:
+    """On how many samples ξ and A are measured."""
+    count = part.specs[0][1].gradient_samples
+    return (
+        f"Gradients are measured on {f'{count} samples' if count else 'all samples'} of an agent."
+    )
 
 
 def _single_agents(part: TrainedComparison) -> str:
