@@ -213,6 +213,9 @@ def test_the_authors_settings_have_a_folder_of_their_own(tmp_path):
     for name in ("fig1", "fig1-authors"):
         assert f"](first/{name}.png)" in text
         assert (tmp_path / "docs" / "first" / f"{name}.png").is_file()
+        assert f"every measurement: [{name}.csv](first/{name}.csv)" in text
+        data = (tmp_path / "docs" / "first" / f"{name}.csv").read_bytes()
+        assert data == (out / name / f"{name}.csv").read_bytes()
     assert f"`{summary.command}`" in text
     assert "14 runs, " in text
     assert "torch 2." in text

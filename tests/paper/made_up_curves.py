@@ -16,6 +16,7 @@ METRICS = (
     "accuracy_mean",
     "accuracy_worst",
     "accuracy_all",
+    "test_loss",
     "consensus_error",
     "variance_norm",
     "heterogeneity",

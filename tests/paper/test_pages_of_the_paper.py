@@ -96,6 +96,21 @@ def test_captions_tell_of_seeds_and_of_single_agents(tmp_path):
     assert "The start, the batches and the partitions are those of seed 0." in told("fig3", 1)
 
 
+def test_captions_tell_how_far_networks_were_trained():
+    made = reproduced("fig3", seeds=2, variant=Variant(scale="small"))
+    [part] = made.parts
+    losses = part.curves.values("two_castle", "by_class", "baseline", "test_loss").mean(0)
+    assert f"from {losses[0]:.2f} to {losses[-1]:.2f} (by class)." in caption(made)
+    assert "test loss" not in caption(reproduced("fig2"))
+
+
+def test_captions_tell_on_how_many_samples_gradients_are_measured():
+    told = caption(reproduced("fig4", variant=Variant(scale="small")))
+    assert "MNIST: Gradients are measured on all samples of an agent." in told
+    assert "CIFAR-100: Gradients are measured on 64 samples of an agent." in told
+    assert "Gradients are measured" not in caption(reproduced("fig3"))
+
+
 @pytest.mark.parametrize("name", FIGURES)
 def test_alternatives_have_the_numbers(name):
     made = reproduced(name)

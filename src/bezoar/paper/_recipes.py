@@ -47,7 +47,10 @@ THRESHOLDS = {
 }
 
 #: What is measured of networks; testing every agent's model takes longer than training.
-NETWORK_METRICS = ("accuracy", "consensus_error", "heterogeneity", "disturbance", "poison_share")
+NETWORK_METRICS = (
+    *("accuracy", "test_loss", "consensus_error"),
+    *("heterogeneity", "disturbance", "poison_share"),
+)
 
 
 def _steps(scale: float, name: str = "inverse_sqrt") -> dict[str, Any]:

@@ -19,8 +19,8 @@ from bezoar.report import THRESHOLDS, Page, Table, check_markdown, markdown_pict
 def write_record(path: Path, results: Path, figures: Iterable[Figure]) -> Path:
     """Write figures, in all variants that a folder of results has, as a Markdown page.
 
-    Copies of the pictures go into a folder beside the page, named like it. The results are what
-    ``bezoar reproduce`` left.
+    Copies of the pictures and of the data go into a folder beside the page, named like it. The
+    results are what ``bezoar reproduce`` left.
     """
     check_markdown(path)
     store = Store(results / "store")
@@ -50,11 +50,14 @@ def _claims(pages: Sequence[Page]) -> list[str]:
 
 
 def _page(page: Page, path: Path, results: Path) -> list[str]:
-    """The pictures of a variant, what it shows, and what it was computed with."""
+    """The pictures of a variant, what it shows, what it was computed with, and its data."""
     blocks = [f"### {page.name}: {page.title}", page.caption]
     blocks += markdown_pictures(page, results / page.name, path)
     runs = [run for panel in page.panels for curve in panel.curves for run in curve.runs]
     told = [f"`{page.command}`", *_provenance([r for r in runs if isinstance(r, StoredRun)])]
+    for name in page.data:
+        write_whole(path.with_suffix("") / name, (results / page.name / name).read_bytes())
+        told.append(f"every measurement: [{name}]({path.stem}/{name})")
     return [*blocks, "\n".join(f"- {line}" for line in told)]
 
 

@@ -96,6 +96,8 @@ def caption(made: TrainedFigure) -> str:
             sentences.append(_single_agents(part))
         if made.figure.layout == "gradients":
             sentences.append(made.about(part) + _gradients(part))
+        if "model" in part.recipe.fields:
+            sentences.append(made.about(part) + _losses(part))
         if text := note(part):
             sentences.append(f"{made.about(part)}{text}.")
     return " ".join(filter(None, sentences))
@@ -125,6 +127,18 @@ def _gradients(part: TrainedComparison) -> str:
     return (
         f"Gradients are measured on {f'{count} samples' if count else 'all samples'} of an agent."
     )
+
+
+def _losses(part: TrainedComparison) -> str:
+    """How far networks were trained: where the test loss of the baseline began and ended."""
+    found = []
+    for network, network_title in part.comparison.figure.networks.items():
+        for partition in part.comparison.figure.partitions:
+            losses = part.curves.values(network, partition, BASELINE, "test_loss").mean(0)
+            several = len(part.comparison.figure.networks) > 1
+            where = network_title if several else PARTITION_TITLES[partition]
+            found.append(f"from {losses[0]:.2f} to {losses[-1]:.2f} ({where})")
+    return f"The baseline's test loss goes {', '.join(found)}."
 
 
 def _single_agents(part: TrainedComparison) -> str:
