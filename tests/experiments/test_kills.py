@@ -286,7 +286,9 @@ def test_networks_killed_at_random_moments_end_in_the_same_bytes(server, tmp_pat
         store, code = tmp_path / f"after {kills}", None
         while code != 0:
             ways = [{"calls": MOVES}, {"calls": MOVES, "late": True}, {"calls": TORN}, {}]
-            death = {"after": rng.randint(1, 3), **rng.choice(ways)} if kills < NETWORK_KILLS else {}
+            death = (
+                {"after": rng.randint(1, 3), **rng.choice(ways)} if kills < NETWORK_KILLS else {}
+            )
             code = server.sweep(**order, store=str(store), death=death)
             assert code in (0, -signal.SIGKILL)
             kills += code != 0
