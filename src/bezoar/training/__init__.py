@@ -99,7 +99,6 @@ __all__ = [
     "State",
     "Task",
     "Workers",
-    "algorithm",
     "available_cores",
     "average_model",
     "check_batches",
@@ -110,23 +109,12 @@ __all__ = [
     "check_runs",
     "check_sharded",
     "operations",
-    "optimizer",
     "product_speed",
     "random_quadratics",
     "schedule",
 ]
 
 
-def algorithm(name: str, **options: Any) -> Algorithm:
-    """The algorithm called ``name``, made with the given options."""
-    return _options.create("algorithm", name, ALGORITHMS, options)
-
-
 def schedule(name: str, **options: Any) -> Schedule:
     """The schedule called ``name``, made with the given options."""
     return _options.create("schedule", name, SCHEDULES, options)
-
-
-def optimizer(name: str, **options: Any) -> Optimizer:
-    """The optimiser called ``name``, made with the given options."""
-    return _options.create("optimizer", name, OPTIMIZERS, options)
