@@ -16,7 +16,7 @@ from bezoar.training._algorithms import (
 )
 from bezoar.training._batches import check_batches
 from bezoar.training._checkpoint import Checkpoint, CheckpointError
-from bezoar.training._engine import Engine, History, check_length, check_listening
+from bezoar.training._engine import Engine, History, check_listening
 from bezoar.training._exchanges import Exchanges, OneExchange
 from bezoar.training._flat_model import average_model
 from bezoar.training._gossip import Gossip
@@ -103,7 +103,6 @@ __all__ = [
     "average_model",
     "check_batches",
     "check_device",
-    "check_length",
     "check_listening",
     "check_model_judges",
     "check_runs",
