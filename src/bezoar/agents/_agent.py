@@ -10,14 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from torch import Tensor
 
 from bezoar import data
 from bezoar._errors import BezoarError
 from bezoar._files import make_folder
 from bezoar.agents._exchange import OverNetwork
 from bezoar.agents._keys import Key, Peer
-from bezoar.agents._messages import DTYPES
 from bezoar.agents._neighbours import Event, Neighbours, StoppedError
 from bezoar.agents._prometheus import serve_metrics
 from bezoar.agents._records import Records
@@ -88,11 +86,11 @@ def run_agent(setting: Setting, watch: Callable[[Event], Any] | None = None) -> 
         connections: list[Neighbours] = []
 
         def exchanges(task: Task) -> OverNetwork:
-            sample = task.start()["models"][0, 0]
+            sample = task.start()["models"][0, 0].cpu().numpy()
             connections.append(
                 Neighbours(
-                    *(setting.key, setting.listen, neighbours, spec, _wire_type(sample)),
-                    sample.numel(),
+                    *(setting.key, setting.listen, neighbours, spec, sample.dtype),
+                    sample.size,
                     patience=setting.patience,
                     # Who goes on from a checkpoint joins a run that is under way.
                     wait=setting.patience if checkpoint.exists() else setting.wait,
@@ -201,12 +199,6 @@ def _neighbours_of(setting: Setting, run: Prepared, agent: int) -> list[Peer]:
             f"{', '.join(missing)}"
         )
     return [setting.peers[name] for name in names]
-
-
-def _wire_type(sample: Tensor) -> np.dtype[Any]:
-    """The type of the numbers that are sent."""
-    own = sample.cpu().numpy().dtype
-    return {known: known for known in DTYPES.values()}[own]
 
 
 class _Keeper:
