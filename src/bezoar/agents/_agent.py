@@ -150,10 +150,10 @@ def _refuse(run: Prepared) -> None:
             "allowed: attacks that follow from what the agent itself holds"
         )
     if not run.algorithm.alone:
-        alone = [name for name, kind in ALGORITHMS.items() if kind.alone]
+        allowed = [name for name, kind in ALGORITHMS.items() if kind.alone]
         raise BezoarError(
             f"algorithm {run.algorithm.name}: agents in processes of their own all send one model "
-            f"an iteration, which is not enough or too much for it; allowed: {', '.join(alone)}"
+            f"an iteration, which is not enough or too much for it; allowed: {', '.join(allowed)}"
         )
     if run.spec.rounds > 1:
         raise BezoarError(
