@@ -37,10 +37,10 @@ class Setting:
         peers: its neighbours, by name; others are not looked at.
         listen: where it listens, ``HOST:PORT``.
         folder: where it writes.
-        data: its own samples, a ``.npz`` file; by default those that the spec gives it.
-        observers: who may ask for status and results, beside its owner.
         patience: seconds to wait for a neighbour in a round.
         wait: seconds to wait for neighbours that have not begun yet.
+        data: its own samples, a ``.npz`` file; by default those that the spec gives it.
+        observers: who may ask for status and results, beside its owner.
         checkpoint_seconds: training that may be lost when the process dies.
         prometheus: where to serve metrics, ``HOST:PORT``; by default nowhere.
         workers: how many threads; by default one a core.
@@ -53,10 +53,10 @@ class Setting:
     peers: dict[str, Peer]
     listen: str
     folder: Path
+    patience: float
+    wait: float
     data: Path | None = None
     observers: tuple[Peer, ...] = ()
-    patience: float = 30.0
-    wait: float = 120.0
     checkpoint_seconds: float = 30.0
     prometheus: str | None = None
     workers: int | None = None
