@@ -165,7 +165,7 @@ def _refuse(run: Prepared) -> None:
             "silent_links, silent_agents: agents in processes of their own are silent only if they "
             "fail; allowed: 0"
         )
-    if run.network.turns[0] is not run.network:
+    if run.network.changes:
         raise BezoarError(
             "network: agents in processes of their own have the same neighbours in every "
             f"iteration, found {run.spec.network}"

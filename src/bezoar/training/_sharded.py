@@ -35,7 +35,7 @@ def check_sharded(run: Run, buffers: bool) -> None:
             f"aggregator {rule.name}: it looks at more than the messages of one exchange; allowed "
             "with several ranks: rules that look at these, and at what the agent remembers"
         )
-    if run.network.turns[0] is not run.network:
+    if run.network.changes:
         raise BezoarError(
             f"network: {run.network.name} changes over time; allowed with several ranks: networks "
             "that stay the same"
