@@ -38,8 +38,8 @@ class History:
         agents: ``[n, agents]`` the accuracy and test loss of every agent's own model, if asked for.
         listening: ``[agents, agents]`` the weight that each agent, a row, gave to each agent, a
             column, after the iterations asked for.
-        models: ``[agents, D]`` the final models, the output layer's weights first. None where
-            several ranks have trained them: no rank holds all.
+        models: ``[agents, D]`` the final models, the output layer's weights first. ``[0, D]``
+            where several ranks have trained them: no rank holds all.
         buffers: ``[agents, …]`` what belongs to the final models and is not exchanged, by name.
         details: how it was computed, as far as that is worth telling.
         diverged_elsewhere: whether a model that is not here is no longer finite.
