@@ -168,9 +168,9 @@ class Comparison:
     @property
     def note(self) -> str:
         """What a reader must know about the data and the network, in sentences."""
-        about_data = report.data_note(self.spec.dataset, self.data_note)
+        spec, network = self.spec, self.network
         return " ".join(
-            filter(None, (about_data, report.network_note(self.spec.network, self.network.note)))
+            report.notes_about(spec.dataset, self.data_note, spec.network, network.note)
         )
 
     def page(self) -> report.Page:
