@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bezoar.report._best import is_ahead
+    from bezoar.report._best import LEAD, is_ahead
     from bezoar.report._figures import (
         axis_of,
         draw_titled,
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BASELINE",
+    "LEAD",
     "POISONED",
     "REGULAR",
     "THRESHOLDS",

@@ -20,7 +20,7 @@ JUDGED = {"accuracy_mean": "By the mean agent", "accuracy_worst": "By the worst 
 #: How sure one must be that a rule is ahead of another: a two-sided 95 % interval.
 CONFIDENCE = 0.975
 
-#: An accuracy lead of less, on average over the seeds, makes no rule the best.
+#: A lead in accuracy of less, on average over the seeds, is none.
 LEAD = 0.005
 
 #: The share of a training, at its end, in which the best rule must lead throughout.

@@ -11,16 +11,13 @@ from bezoar._numbers import count
 from bezoar._parts import maker
 from bezoar.experiments import Prepared, Progress, RunSpec, prepare, train_all
 from bezoar.networks import NetworkOverTime
-from bezoar.report import is_ahead
+from bezoar.report import LEAD, is_ahead
 
 #: What all studies train with, unless they say otherwise: softmax regression on a part of MNIST.
 SAMPLES, ITERATIONS, SEEDS = 1000, 300, 3
 
 #: What rules are compared by: the mean test accuracy of the regular agents' own models.
 METRIC = "accuracy_mean"
-
-#: A lead in accuracy of less, on average over the seeds, is none.
-LEAD = 0.005
 
 MEAN = "weighted_mean"
 
