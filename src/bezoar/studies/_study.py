@@ -136,20 +136,20 @@ def label(rule: str) -> str:
     return f"{made.label} {options}".strip()
 
 
-def standings(results: Results, rules: Sequence[str], other: str = MEAN) -> str:
-    """How many rules are behind and ahead of another one, over all panels and places."""
+def standings(results: Results, rules: Sequence[str]) -> str:
+    """How many rules are behind and ahead of the weighted mean, over all panels and places."""
     behind = ahead = level = 0
     for panel in results.panels:
         for place in results.places(panel):
             for rule in rules:
-                if results.is_ahead(panel, place, other, rule):
+                if results.is_ahead(panel, place, MEAN, rule):
                     behind += 1
-                elif results.is_ahead(panel, place, rule, other):
+                elif results.is_ahead(panel, place, rule, MEAN):
                     ahead += 1
                 else:
                     level += 1
     return (
-        f"of {count(behind + ahead + level, 'case')}, {behind} end behind {label(other)}, {ahead} "
+        f"of {count(behind + ahead + level, 'case')}, {behind} end behind {label(MEAN)}, {ahead} "
         f"ahead of it, and in {level} the seeds do not decide"
     )
 
