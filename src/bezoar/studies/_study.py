@@ -56,22 +56,19 @@ class Results:
     finals: Floats
     ratios: Floats
 
-    def _unique(self, texts: Iterable[str]) -> list[str]:
-        return list(dict.fromkeys(texts))
-
     @property
     def panels(self) -> list[str]:
         """The titles of the plots."""
-        return self._unique(case.panel for case in self.cases)
+        return list(dict.fromkeys(case.panel for case in self.cases))
 
     @property
     def rules(self) -> list[str]:
         """The rules, each a curve."""
-        return self._unique(case.rule for case in self.cases)
+        return list(dict.fromkeys(case.rule for case in self.cases))
 
     def places(self, panel: str) -> list[str]:
         """Where cases of a plot stand along its axis."""
-        return self._unique(case.place for case in self.cases if case.panel == panel)
+        return list(dict.fromkeys(case.place for case in self.cases if case.panel == panel))
 
     def _number(self, panel: str, place: str, rule: str) -> int | None:
         wanted = (panel, place, rule)
