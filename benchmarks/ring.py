@@ -113,7 +113,8 @@ def _own(rank: int, keys: Keys, others: list[int], length: int) -> Neighbours:
         Peer(str(n), keys[str(n)][0].certificate, f"127.0.0.1:{keys[str(n)][1]}") for n in others
     ]
     spec = length.to_bytes(32, "little")
-    return Neighbours(key, f"127.0.0.1:{port}", peers, spec, np.dtype("<f4"), length)
+    address, dtype = f"127.0.0.1:{port}", np.dtype("<f4")
+    return Neighbours(key, address, peers, spec, dtype, length, patience=30.0, wait=120.0)
 
 
 def _over_tls(own: Neighbours, rank: int, length: int) -> Callable[[], None]:

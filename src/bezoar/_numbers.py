@@ -1,7 +1,7 @@
 """Numbers as people read them."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 
 def number(value: float) -> str:
@@ -48,3 +48,9 @@ def listed(numbers: Sequence[int | str], most: int = 8) -> str:
     if len(numbers) <= most:
         return ", ".join(map(str, numbers)) or "nobody"
     return f"{', '.join(map(str, numbers[:most]))}, … ({len(numbers)} in all)"
+
+
+def joined(items: Iterable[object]) -> str:
+    """``a, b and c``."""
+    *first, last = map(str, items)
+    return f"{', '.join(first)} and {last}" if first else last

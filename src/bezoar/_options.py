@@ -180,6 +180,12 @@ def explain(
     )
 
 
+def first_problem(error: ValidationError, whole: str = "it") -> str:
+    """Where a document is wrong first, and how; ``whole`` is what the document itself is called."""
+    problem = error.errors()[0]
+    return f"{'.'.join(map(str, problem['loc'])) or whole}: {problem['msg']}"
+
+
 def _sentence(
     field: str, items: list[ErrorDetails], found: Any, allowed: list[str], what: str
 ) -> str:

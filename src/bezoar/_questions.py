@@ -7,47 +7,45 @@ question.
 """
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import torch
 from torch import Tensor
 
-_here = threading.local()
+
+class _Thread(threading.local):
+    """What a thread notes; None while it asks at once."""
+
+    noted: list[Tensor] | None = None
+
+
+_here = _Thread()
 
 
 def some(flags: Tensor) -> bool:
     """Whether some flag is set. Within :func:`asked_late` the answer is no for the time being."""
-    noted: list[Tensor] | None = getattr(_here, "noted", None)
-    if noted is None:
+    if _here.noted is None:
         return bool(flags.any())
-    noted.append(flags.any())
+    _here.noted.append(flags.any())
     return False
 
 
 def answered_at_once() -> bool:
     """Whether :func:`some` tells the truth at once: iterations may then stop when they are done."""
-    return getattr(_here, "noted", None) is None
-
-
-class LateQuestions:
-    """Questions that were noted."""
-
-    def __init__(self) -> None:
-        self._noted: list[Tensor] = []
-
-    def some(self) -> bool:
-        """Whether the answer to some question is yes: the one time that the device is asked."""
-        return bool(self._noted) and bool(torch.stack(self._noted).any())
+    return _here.noted is None
 
 
 @contextmanager
-def asked_late() -> Iterator[LateQuestions]:
-    """Note the questions of the calling thread instead of asking them."""
-    questions = LateQuestions()
-    before = getattr(_here, "noted", None)
-    _here.noted = questions._noted
+def asked_late() -> Iterator[Callable[[], bool]]:
+    """Note the questions of the calling thread instead of asking them.
+
+    What it gives tells whether the answer to some of them is yes: the one time that the device is
+    asked.
+    """
+    noted: list[Tensor] = []
+    before, _here.noted = _here.noted, noted
     try:
-        yield questions
+        yield lambda: bool(noted) and bool(torch.stack(noted).any())
     finally:
         _here.noted = before

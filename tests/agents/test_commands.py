@@ -86,6 +86,8 @@ def test_from_keys_to_a_report(tmp_path, spec_file):
             peers=read_peers(peers),
             listen=f"127.0.0.1:{port}",
             folder=tmp_path / "agents" / name,
+            patience=30.0,
+            wait=120.0,
             data=own_data(tmp_path / f"{name}.npz", int(name)),
             workers=1,
         )
@@ -214,7 +216,7 @@ def test_variants_that_agents_alone_cannot_follow_are_refused(tmp_path, tiny_mni
 def test_another_run_in_the_same_folder_is_refused(tmp_path, spec_file):
     (tmp_path / "plan.json").write_text(json.dumps({"spec": {}}))
     with pytest.raises(BezoarError, match="has agents of another run"):
-        run_local(RunSpec.read({}), Path(tmp_path))
+        run_local(RunSpec.read({}), Path(tmp_path), patience=1.0, wait=1.0)
 
 
 def test_commands_in_the_documentation_have_their_options():

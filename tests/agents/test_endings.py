@@ -64,7 +64,7 @@ def test_an_interrupted_run_ends_its_agents_the_dead_and_the_frozen_too(tmp_path
 
     begun = Begun(tmp_path, interrupt)
     with pytest.raises(KeyboardInterrupt):
-        run_local(SPEC, tmp_path, patience=0.5, progress=begun)
+        run_local(SPEC, tmp_path, patience=0.5, wait=120.0, progress=begun)
     assert not any(map(is_running, begun.processes.values()))
     kept = [(agent_folder(tmp_path, n) / "checkpoint.safetensors").exists() for n in NAMES]
     assert kept == [False, True, False]  # it wrote where it stands
@@ -79,7 +79,7 @@ def test_agents_end_when_who_started_them_dies(tmp_path, monkeypatch):
 
     monkeypatch.setattr(_local.subprocess, "Popen", start)
     begun = Begun(tmp_path, lambda _: started[0].stdin.close())  # as the system does then
-    outcome = run_local(SPEC, tmp_path, patience=0.5, progress=begun)
+    outcome = run_local(SPEC, tmp_path, patience=0.5, wait=120.0, progress=begun)
     assert not any(map(is_running, begun.processes.values()))
     assert set(outcome.failed) == set(NAMES)
     assert all((agent_folder(tmp_path, n) / "checkpoint.safetensors").exists() for n in NAMES)

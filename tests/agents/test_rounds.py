@@ -359,13 +359,14 @@ def test_a_server_survives_malformed_and_many_questions():
 
 
 def test_addresses_that_cannot_be_used_are_told():
+    waiting = {"patience": 0.1, "wait": 0.1}
     with pytest.raises(BezoarError, match=r"listen: 'nowhere\.invalid:1' cannot be used"):
-        Neighbours(KEYS["a"], "nowhere.invalid:1", [], SPEC, FLOAT, LENGTH)
+        Neighbours(KEYS["a"], "nowhere.invalid:1", [], SPEC, FLOAT, LENGTH, **waiting)
     with pytest.raises(BezoarError, match=r"listen: expected HOST:PORT, found '127\.0\.0\.1'"):
-        Neighbours(KEYS["a"], "127.0.0.1", [], SPEC, FLOAT, LENGTH)
+        Neighbours(KEYS["a"], "127.0.0.1", [], SPEC, FLOAT, LENGTH, **waiting)
     peer = replace(Peer("b", KEYS["b"].certificate), address="")
     with pytest.raises(BezoarError, match="b: address: expected HOST:PORT, found nothing"):
-        Neighbours(KEYS["a"], "127.0.0.1:0", [peer], SPEC, FLOAT, LENGTH)
+        Neighbours(KEYS["a"], "127.0.0.1:0", [peer], SPEC, FLOAT, LENGTH, **waiting)
 
 
 def test_transport_needs_no_torch():

@@ -13,9 +13,9 @@ from sweep_server import some_digits
 from typer.testing import CliRunner
 
 from bezoar import BezoarError, data
+from bezoar._numbers import duration
 from bezoar.cli import _sweep
 from bezoar.cli._main import app
-from bezoar.cli._screen import duration
 from bezoar.experiments import Store, StoreError, expand, make_plan, read_sweep
 
 ROOT = Path(__file__).parents[2]

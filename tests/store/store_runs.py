@@ -7,8 +7,9 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 
 from bezoar import networks
+from bezoar._files import digest
 from bezoar.experiments import RunSpec, provenance, versions
-from bezoar.store import DIGITS, Finished, Store, digest
+from bezoar.store import DIGITS, Finished, Store
 
 START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 

@@ -11,8 +11,9 @@ import torch
 from store_runs import Measured, contents, document, fill, key, names, save
 
 from bezoar import __version__
+from bezoar._files import digest
 from bezoar.experiments import spec_of, versions
-from bezoar.store import BrokenRunError, Store, StoreError, UnknownFormatError, digest
+from bezoar.store import BrokenRunError, Store, StoreError, UnknownFormatError
 from bezoar.training import History
 
 

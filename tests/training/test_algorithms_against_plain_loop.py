@@ -208,7 +208,7 @@ class NeedsThree(aggregators.WeightedMean):
             "rounds: .*found 2 rounds",
         ),
         (LOSSY, "ios", {"algorithm": training.Gossip()}, "neighbours must stay the same"),
-        (TWO_CASTLE, "ios", {"rounds": 0}, "rounds: expected at least 1, found 0"),
+        (TWO_CASTLE, "ios", {"rounds": 0}, "rounds: expected an integer of at least 1, found 0"),
         (LOSSY, NeedsThree(), {}, "needs 3 inputs, but where links or agents are silent"),
     ],
 )

@@ -119,8 +119,8 @@ def test_schedules():
     ("change", "message"),
     [
         ({"metrics": ("accurcy",)}, "metrics: 'accurcy' is not known; allowed: accuracy, "),
-        ({"every": 0}, "every: expected at least 1, found 0"),
-        ({"iterations": -1}, "iterations: expected at least 0, found -1"),
+        ({"every": 0}, "every: expected an integer of at least 1, found 0"),
+        ({"iterations": -1}, "iterations: expected an integer of at least 0, found -1"),
         ({"dtype": "float16"}, "dtype: 'float16' is not known; allowed: float"),
         ({"device": "abacus"}, r"device: 'abacus' cannot be used here .*; allowed: cpu, "),
         ({"agents": 5}, "partition: made for 5 agents, but the fan network has 10"),

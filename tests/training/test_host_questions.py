@@ -120,6 +120,6 @@ def test_a_median_that_takes_long_is_found_too():
         return Exchange([rule], [here], tuning=Tuning(ask_late=late))(messages)[0]
 
     assert torch.equal(aggregated(late=True), aggregated(late=False))
-    with asked_late() as questions:
+    with asked_late() as some:
         aggregated(late=False)
-    assert questions.some()
+    assert some()

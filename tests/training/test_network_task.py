@@ -239,5 +239,5 @@ def test_features_cannot_be_augmented(small_mnist, workers):
 def test_a_partition_for_others_is_refused(small_mnist, workers):
     with pytest.raises(BezoarError, match="partition: made for 5 agents, but the complete network"):
         task_of(small_mnist, [run_of()], workers, partition=deal(small_mnist, agents=5))
-    with pytest.raises(BezoarError, match="local_steps: expected at least 1, found 0"):
+    with pytest.raises(BezoarError, match="local_steps: expected an integer of at least 1"):
         Engine(task_of(small_mnist, [run_of()], workers), iterations=1, local_steps=0)

@@ -8,7 +8,7 @@ import numpy as np
 
 from bezoar import report
 from bezoar._arrays import Floats
-from bezoar._numbers import count, listed, with_spread
+from bezoar._numbers import count, joined, listed, with_spread
 from bezoar.advice._candidates import named
 from bezoar.experiments import Choice, Failure, RunSpec
 from bezoar.networks import Network
@@ -123,9 +123,7 @@ class Comparison:
         if len(self.seeds) == 1:
             return f"{first} comes first {by}: {ends}. A single seed cannot carry a verdict."
         if others:
-            told = (
-                f"{', '.join([first, *others[:-1]])} and {others[-1]} cannot be told apart {over}."
-            )
+            told = f"{joined([first, *others])} cannot be told apart {over}."
             if "local" in (first, *others):
                 told += " One of them is no communication, so no rule is shown to help here."
             return told
@@ -168,9 +166,9 @@ class Comparison:
     @property
     def note(self) -> str:
         """What a reader must know about the data and the network, in sentences."""
-        about_data = report.data_note(self.spec.dataset, self.data_note)
+        spec, network = self.spec, self.network
         return " ".join(
-            filter(None, (about_data, report.network_note(self.spec.network, self.network.note)))
+            report.notes_about(spec.dataset, self.data_note, spec.network, network.note)
         )
 
     def page(self) -> report.Page:

@@ -10,14 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from torch import Tensor
 
 from bezoar import data
 from bezoar._errors import BezoarError
 from bezoar._files import make_folder
 from bezoar.agents._exchange import OverNetwork
 from bezoar.agents._keys import Key, Peer
-from bezoar.agents._messages import DTYPES
 from bezoar.agents._neighbours import Event, Neighbours, StoppedError
 from bezoar.agents._prometheus import serve_metrics
 from bezoar.agents._records import Records
@@ -39,10 +37,10 @@ class Setting:
         peers: its neighbours, by name; others are not looked at.
         listen: where it listens, ``HOST:PORT``.
         folder: where it writes.
-        data: its own samples, a ``.npz`` file; by default those that the spec gives it.
-        observers: who may ask for status and results, beside its owner.
         patience: seconds to wait for a neighbour in a round.
         wait: seconds to wait for neighbours that have not begun yet.
+        data: its own samples, a ``.npz`` file; by default those that the spec gives it.
+        observers: who may ask for status and results, beside its owner.
         checkpoint_seconds: training that may be lost when the process dies.
         prometheus: where to serve metrics, ``HOST:PORT``; by default nowhere.
         workers: how many threads; by default one a core.
@@ -55,10 +53,10 @@ class Setting:
     peers: dict[str, Peer]
     listen: str
     folder: Path
+    patience: float
+    wait: float
     data: Path | None = None
     observers: tuple[Peer, ...] = ()
-    patience: float = 30.0
-    wait: float = 120.0
     checkpoint_seconds: float = 30.0
     prometheus: str | None = None
     workers: int | None = None
@@ -88,11 +86,11 @@ def run_agent(setting: Setting, watch: Callable[[Event], Any] | None = None) -> 
         connections: list[Neighbours] = []
 
         def exchanges(task: Task) -> OverNetwork:
-            sample = task.start()["models"][0, 0]
+            sample = task.start()["models"][0, 0].cpu().numpy()
             connections.append(
                 Neighbours(
-                    *(setting.key, setting.listen, neighbours, spec, _wire_type(sample)),
-                    sample.numel(),
+                    *(setting.key, setting.listen, neighbours, spec, sample.dtype),
+                    sample.size,
                     patience=setting.patience,
                     # Who goes on from a checkpoint joins a run that is under way.
                     wait=setting.patience if checkpoint.exists() else setting.wait,
@@ -152,10 +150,10 @@ def _refuse(run: Prepared) -> None:
             "allowed: attacks that follow from what the agent itself holds"
         )
     if not run.algorithm.alone:
-        alone = [name for name, kind in ALGORITHMS.items() if kind.alone]
+        allowed = [name for name, kind in ALGORITHMS.items() if kind.alone]
         raise BezoarError(
             f"algorithm {run.algorithm.name}: agents in processes of their own all send one model "
-            f"an iteration, which is not enough or too much for it; allowed: {', '.join(alone)}"
+            f"an iteration, which is not enough or too much for it; allowed: {', '.join(allowed)}"
         )
     if run.spec.rounds > 1:
         raise BezoarError(
@@ -167,7 +165,7 @@ def _refuse(run: Prepared) -> None:
             "silent_links, silent_agents: agents in processes of their own are silent only if they "
             "fail; allowed: 0"
         )
-    if run.network.turns[0] is not run.network:
+    if run.network.changes:
         raise BezoarError(
             "network: agents in processes of their own have the same neighbours in every "
             f"iteration, found {run.spec.network}"
@@ -201,12 +199,6 @@ def _neighbours_of(setting: Setting, run: Prepared, agent: int) -> list[Peer]:
             f"{', '.join(missing)}"
         )
     return [setting.peers[name] for name in names]
-
-
-def _wire_type(sample: Tensor) -> np.dtype[Any]:
-    """The type of the numbers that are sent."""
-    own = sample.cpu().numpy().dtype
-    return {known: known for known in DTYPES.values()}[own]
 
 
 class _Keeper:

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -37,23 +36,14 @@ OPTIONS = (
 )
 
 
-@contextmanager
-def connected(key: Key, peer: Peer, most: int) -> Iterator[Any]:
-    """A connection to a peer that must show its very certificate.
+def connected(key: Key, peer: Peer, most: int) -> Any:
+    """A connection to a peer that must show its very certificate; ``with`` closes it at the end.
 
     Args:
         key: the own key.
         peer: whom to reach.
         most: the bytes that one piece of an answer may have.
     """
-    channel = _channel(key, peer, most)
-    try:
-        yield channel
-    finally:
-        channel.close()
-
-
-def _channel(key: Key, peer: Peer, most: int) -> Any:
     grpc: Any = needed("grpc")
     if not peer.address:
         raise BezoarError(
@@ -91,7 +81,7 @@ class Asker:
         self._grpc: Any = needed("grpc")
         self.peer, self.received = peer, 0
         self._spec, self._dtype, self._length = spec, dtype, length
-        self._channel = _channel(key, peer, largest_piece(length, dtype))
+        self._channel = connected(key, peer, largest_piece(length, dtype))
         self._pull = self._channel.unary_stream(f"/{SERVICE}/{PULL}")
         # The same memory in every round: the system takes a sixth of a round to clear new memory.
         self._vector = np.empty(length, dtype)

@@ -12,7 +12,6 @@ import hashlib
 import json
 import os
 import tomllib
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -214,11 +213,6 @@ def _read_certificate(content: bytes, told: str) -> tuple[str, datetime]:
 def same_certificate(one: bytes, other: bytes) -> bool:
     """Whether two certificates, PEM, are the same."""
     return _content(one) == _content(other)
-
-
-def bundle(certificates: Iterable[bytes]) -> bytes:
-    """Several certificates, PEM, as TLS takes them."""
-    return b"\n".join(certificates)
 
 
 def _content(certificate: bytes) -> bytes:

@@ -56,8 +56,8 @@ def run_local(
     spec: RunSpec,
     folder: Path,
     *,
-    patience: float = 30.0,
-    wait: float = 120.0,
+    patience: float,
+    wait: float,
     checkpoint_seconds: float = 30.0,
     progress: Progress | None = None,
 ) -> LocalRun:

@@ -25,6 +25,7 @@ from typing_extensions import TypedDict  # pydantic reads no other before Python
 
 from bezoar._errors import BezoarError
 from bezoar._files import write_whole
+from bezoar._options import first_problem
 from bezoar.agents._neighbours import Event, Neighbours
 from bezoar.experiments import versions
 from bezoar.networks import Network
@@ -90,10 +91,8 @@ def read_status(content: bytes | str, told: str) -> Status:
     try:
         return _STATUS.validate_json(content)
     except ValidationError as error:
-        problem = error.errors()[0]
-        place = ".".join(map(str, problem["loc"])) or "it"
         raise BezoarError(
-            f"status: {told}: expected that of an agent; {place}: {problem['msg']}"
+            f"status: {told}: expected that of an agent; {first_problem(error)}"
         ) from None
 
 

@@ -16,11 +16,12 @@ from safetensors.torch import load
 from torch import Tensor
 
 from bezoar._errors import BezoarError
+from bezoar._files import digest
 from bezoar._numbers import count
 from bezoar.agents._records import FORMAT, MEASURED, Status, read_status
 from bezoar.experiments import RunSpec, Store, StoredRun, agreement, network_of, provenance
 from bezoar.networks import Network
-from bezoar.store import DIGITS, Finished, digest
+from bezoar.store import DIGITS, Finished
 from bezoar.training import History
 
 

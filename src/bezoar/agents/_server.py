@@ -12,7 +12,7 @@ from typing import Any
 
 from bezoar._errors import BezoarError
 from bezoar.agents._extra import needed
-from bezoar.agents._keys import Key, Peer, bundle, same_certificate
+from bezoar.agents._keys import Key, Peer, same_certificate
 from bezoar.agents._messages import PIECE, Kind, Question, answer
 from bezoar.agents._offers import Offer, Offers
 
@@ -75,7 +75,7 @@ class Server:
         self.sent: Counter[str] = Counter()
         self._waiting: Counter[str] = Counter()
         self._lock = threading.Lock()
-        known = bundle(peer.certificate for peer in (*self._neighbours, *self._trusted))
+        known = b"\n".join(peer.certificate for peer in (*self._neighbours, *self._trusted))
         credentials = grpc.ssl_server_credentials(
             [(key.private, key.certificate)], root_certificates=known, require_client_auth=True
         )

@@ -6,12 +6,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from bezoar._numbers import duration
 from bezoar.advice import compare
 from bezoar.cli._options import check_picture, spec_fields
 from bezoar.cli._run import train_shown
 from bezoar.cli._screen import (
     console,
-    duration,
     print_json,
     print_meanings,
     print_page,

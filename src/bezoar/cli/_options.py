@@ -12,10 +12,10 @@ from bezoar._errors import BezoarError
 PICTURES = (".png", ".pdf", ".svg")
 
 
-def choice(kind: str, more: str = "") -> Any:
-    """An option that takes a name, perhaps with options of its own."""
+def choice(kind: str, more: str = "", *flags: str) -> Any:
+    """An option that takes a name, perhaps with options of its own; ``flags`` are its spellings."""
     text = f"Name or name:option=value,...; see 'bezoar list {kind}'. {more}"
-    return typer.Option(help=text.strip(), show_default=False)
+    return typer.Option(*flags, help=text.strip(), show_default=False)
 
 
 #: Where finished runs are kept if nothing else is said.
@@ -57,7 +57,9 @@ DataDir = Annotated[
         callback=lambda found: _use_data_dir(found),
     ),
 ]
-Dataset = Annotated[str | None, choice("datasets", "Or an .npz file. Default: mnist.")]
+Dataset = Annotated[
+    str | None, choice("datasets", "Or an .npz file. Default: mnist.", "--dataset", "--data")
+]
 Samples = Annotated[
     int | None,
     typer.Option(min=1, help="Train on this many samples, drawn by the seed. Default: all."),
@@ -101,10 +103,6 @@ Keep = Annotated[
     Path | None, typer.Option(help="Keep finished runs here, and take those that are there.")
 ]
 FILES = "Or a file: GraphML, GEXF, GML, JSON, CSV or another list of links."
-Data = Annotated[
-    str | None,
-    typer.Option("--dataset", "--data", help="A name, or an .npz file. Default: mnist."),
-]
 Network = Annotated[str | None, choice("networks", FILES)]
 Partition = Annotated[str | None, choice("partitions")]
 

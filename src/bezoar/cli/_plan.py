@@ -19,7 +19,8 @@ def plan(
     json: Json = False,
 ) -> None:
     """Tell what a run takes on several machines: memory, traffic and time of an iteration."""
-    from bezoar.cli._screen import busy, console, count, print_json, print_table
+    from bezoar._numbers import count
+    from bezoar.cli._screen import busy, console, print_json, print_table
     from bezoar.experiments import plan_machines, read_spec
     from bezoar.report import Table
 

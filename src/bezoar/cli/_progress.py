@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from rich.progress import TaskID
 from torch import Tensor
 
-from bezoar.cli._screen import TrainingBars, accuracies, count, duration, errors
+from bezoar._numbers import count, duration
+from bezoar.cli._screen import TrainingBars, accuracies, errors
 from bezoar.experiments import Plan, RunSpec, Watch, first_accuracies
 
 #: Groups shown at most before and after the one that is trained.

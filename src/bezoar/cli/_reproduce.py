@@ -9,11 +9,11 @@ import typer
 
 from bezoar import paper
 from bezoar._errors import BezoarError
+from bezoar._numbers import count
 from bezoar._options import choose
 from bezoar.cli._screen import (
     busy,
     console,
-    count,
     errors,
     print_page,
     print_path,

@@ -76,8 +76,7 @@ def run(given: Mapping[str, Any]) -> None:
     trained = zip(specs, runs, names, strict=False)
     curves = tuple(report.Curve.of(spec.aggregator, (run,), name) for spec, run, name in trained)
     panel = report.Panel(f"{network.name}, {first.partition}", curves, network)
-    about_network = report.network_note(first.network, network.note)
-    notes = [*filter(None, (report.data_note(first.dataset, note), about_network))]
+    notes = report.notes_about(first.dataset, note, first.network, network.note)
     if plot:
         report.panels_figure(plot, [panel], report.shown_first(runs), " ".join(notes))
     if given["json"]:

@@ -7,9 +7,9 @@ from typing import Any
 from rich import filesize
 
 from bezoar._errors import BezoarError
+from bezoar._numbers import count
 from bezoar.cli._screen import (
     console,
-    count,
     print_json,
     print_page,
     print_path,

@@ -22,8 +22,6 @@ from rich.progress import (
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from bezoar._numbers import count as count
-from bezoar._numbers import duration as duration
 from bezoar.cli._streams import encodable
 from bezoar.report import THRESHOLDS, Page, Table, Verdict
 

@@ -10,11 +10,10 @@ from typing import Any
 import typer
 
 from bezoar._errors import LostRankError
+from bezoar._numbers import count, duration
 from bezoar.cli._progress import Bars, plan_text
 from bezoar.cli._screen import (
     console,
-    count,
-    duration,
     errors,
     print_json,
     print_meanings,

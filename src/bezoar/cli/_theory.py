@@ -8,7 +8,7 @@ from bezoar._errors import BezoarError
 from bezoar.cli._screen import print_json, print_page
 from bezoar.experiments import poisoned_network, read_choice, read_poisoned
 from bezoar.networks import Network
-from bezoar.report import describe, network_note, theory_page
+from bezoar.report import describe, notes_about, theory_page
 
 
 def show_theory(given: Mapping[str, Any]) -> None:
@@ -26,7 +26,7 @@ def show_theory(given: Mapping[str, Any]) -> None:
     impossible = [rule["impossible"] for rule in asked if rule["impossible"]]
     unknown = names - {"weighted_mean", *theory.MATRIX_OF}
     notes = [f"{rule}: no contraction constant ρ is known." for rule in sorted(unknown)]
-    told = [*impossible, *notes, *filter(None, [network_note(choice, made.note)])]
+    told = [*impossible, *notes, *notes_about("", "", choice, made.note)]
     print_page(theory_page(f"{given['network']}: {describe(made)}", made, found, told))
 
 

@@ -10,8 +10,9 @@ from rich.table import Table
 from rich.text import Text
 from torch import Tensor
 
+from bezoar._numbers import count, duration
 from bezoar.cli._progress import Bars, plan_text
-from bezoar.cli._screen import TrainingBars, count, duration, errors
+from bezoar.cli._screen import TrainingBars, errors
 from bezoar.experiments import Plan, RunSpec
 
 #: Workers shown at the most: those that were heard of last.

@@ -151,9 +151,9 @@ class Exchange:
         with torch.inference_mode():  # thousands of small operations, a tenth faster
             late = self._tuning.ask_late
             if messages.device.type != "cpu" if late is None else late:
-                with asked_late() as questions:
+                with asked_late() as some:
                     self._apply(sent, out, weights, map)
-                if questions.some():
+                if some():
                     self._apply(sent, out, weights, self._map)
             else:
                 self._apply(sent, out, weights, self._map)

@@ -15,7 +15,7 @@ from bezoar._arrays import Ints
 from bezoar.aggregators import Aggregator, Neighbourhood, OutputLayers
 from bezoar.networks import Network, Shard
 
-_TENSORS = ("index", "mask", "mixing", "estimate", "poisoned", "first_link")
+_TENSORS = ("index", "mask", "mixing", "estimate", "first_link")
 
 #: The same, and what only shards have.
 _OF_SHARDS = (*_TENSORS, "numbers")
@@ -33,8 +33,6 @@ class Neighbourhoods:
         mask: ``[networks, n, slots]`` false at padding.
         mixing: ``[networks, n, slots]`` the agent's row of the mixing matrix, float64.
         estimate: ``[networks, n]`` the estimated number of poisoned inputs.
-        poisoned: ``[networks, n, slots]`` whether a poisoned agent is behind the slot. For
-            measuring who was listened to; rules do not see it.
         first_link: ``[networks, n]`` how many inputs the agents before have, all in all.
         largest_estimate: the largest estimate, on the host.
         numbers: ``[networks, n, slots]`` the agent behind each slot where that is not the index.
@@ -44,7 +42,6 @@ class Neighbourhoods:
     mask: Tensor
     mixing: Tensor
     estimate: Tensor
-    poisoned: Tensor
     first_link: Tensor
     largest_estimate: int
     numbers: Tensor | None = None
@@ -214,7 +211,7 @@ def _lay_out(
     weights[neighbours] = rows.data[rows.col != agents[rows.row]]
     weights[:, 0] = mixing.diagonal()[agents]
     first = np.cumsum(network.degrees + 1)[agents] - network.degrees[agents] - 1
-    arrays = (index, mask, weights, estimate[agents], network.poisoned_mask[index] & mask, first)
-    who, there, mixed, expected, bad, links = (torch.from_numpy(a).unsqueeze(0) for a in arrays)
+    arrays = (index, mask, weights, estimate[agents], first)
+    who, there, mixed, expected, links = (torch.from_numpy(a).unsqueeze(0) for a in arrays)
     largest = int(estimate[agents].max())
-    return Neighbourhoods(who, there, mixed, expected, bad, links, largest)
+    return Neighbourhoods(who, there, mixed, expected, links, largest)

@@ -48,7 +48,6 @@ def aggregate_at(
         mask=torch.ones(1, 1, count, dtype=torch.bool),
         mixing=_mixing(rule, mixing, count).view(1, 1, count),
         estimate=torch.tensor([[taken_for_poisoned]]),
-        poisoned=torch.zeros(1, 1, count, dtype=torch.bool),
         first_link=torch.zeros(1, 1, dtype=torch.int64),
         largest_estimate=taken_for_poisoned,
     ).to(inputs.device)

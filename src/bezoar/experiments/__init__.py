@@ -38,13 +38,7 @@ from bezoar.experiments._spec import (
 )
 from bezoar.experiments._sweep import Swept, sweep
 from bezoar.experiments._watch import Trainer, Watch
-from bezoar.store import (
-    BrokenRunError,
-    Store,
-    StoredRun,
-    StoreError,
-    UnknownFormatError,
-)
+from bezoar.store import Store, StoredRun, StoreError
 
 if TYPE_CHECKING:
     from bezoar.experiments._advance import advance
@@ -70,7 +64,6 @@ __all__ = [
     "FORMAL",
     "LISTS",
     "THREADS",
-    "BrokenRunError",
     "Choice",
     "ExecutorError",
     "Failure",
@@ -86,7 +79,6 @@ __all__ = [
     "StoredRun",
     "Swept",
     "Trainer",
-    "UnknownFormatError",
     "Watch",
     "advance",
     "agreement",

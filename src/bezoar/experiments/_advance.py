@@ -17,7 +17,6 @@ from typing import Any
 
 import torch
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from bezoar._checks import whole
 from bezoar._errors import BezoarError
@@ -97,10 +96,7 @@ def unpack(told: Mapping[str, Any]) -> History:
         {name: torch.tensor(values) for name, values in told["buffers"].items()},
         dict(told["details"]),
         dict(told["agents"]),
-        {
-            k: csr_array(tuple(parts), shape=tuple(shape))
-            for k, (shape, *parts) in told["listening"].items()
-        },
+        dict(told["listening"]),
     )
 
 
@@ -199,10 +195,7 @@ def _packed(histories: Sequence[History], device: str) -> list[dict[str, Any]]:
             "buffers": {name: values.numpy() for name, values in history.buffers.items()},
             "details": {**history.details, **where},
             "agents": dict(history.agents),
-            "listening": {
-                k: (matrix.shape, matrix.data, matrix.indices, matrix.indptr)
-                for k, matrix in history.listening.items()
-            },
+            "listening": dict(history.listening),
         }
         for history in histories
     ]

@@ -263,8 +263,9 @@ def _seconds(engine: "Engine") -> tuple[float, float]:
     return min(local), min(rule)
 
 
-def _copying_speed(size: int = 64 << 20) -> float:
+def _copying_speed() -> float:
     """Bytes a second from memory to memory."""
+    size = 64 << 20
     source, target = torch.ones(size // 4), torch.empty(size // 4)
     times = []
     for _ in range(3):

@@ -48,13 +48,7 @@ def leading(
         checkpoint_seconds: training that may be lost when a process dies.
     """
     with _trainer(workers, store, checkpoint_seconds) as trainer:
-
-        def execute(
-            runs: "Sequence[Prepared]", progress: "Report | None" = None, *_: Any, **__: Any
-        ) -> "list[History]":
-            return trainer.lead(runs, progress)
-
-        yield execute
+        yield trainer.lead
         trainer.ranks.tell(b"")
 
 
@@ -87,8 +81,10 @@ class _ShardTrainer:
         self.ranks, self._workers, self._store, self._seconds = ranks, workers, store, seconds
         self._kept: list[RankCheckpoints] = []
 
-    def lead(self, runs: "Sequence[Prepared]", progress: "Report | None") -> "list[History]":
-        """Train runs together with the other ranks."""
+    def lead(
+        self, runs: "Sequence[Prepared]", progress: "Report | None" = None, *_: Any
+    ) -> "list[History]":
+        """Train runs together with the other ranks, which keep checkpoints of their own."""
         # Whatever is wrong with a run is found before the others are told of it.
         owners = [self._checked(run) for run in runs]
         job = {

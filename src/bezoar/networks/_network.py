@@ -115,6 +115,11 @@ class Network:
         return self
 
     @property
+    def changes(self) -> bool:
+        """Whether each iteration has a network of its own: no. See :class:`NetworkOverTime`."""
+        return False
+
+    @property
     def turns(self) -> "tuple[Network, ...]":
         """The networks that are used in turn: this one."""
         return (self,)
@@ -214,7 +219,7 @@ def check_network(found: Any) -> Network:
     """A network that does not change, or a networkx graph as one; anything else is refused."""
     kinds = "a Network or a networkx graph"
     network: Network = instance("network", as_network(found), Network, kinds)
-    if network.turns[0] is not network:
+    if network.changes:
         raise BezoarError(
             f"network: expected one that does not change, found {network.name}; what holds for one "
             "network need not hold for networks in turn: ask about each of network.turns"

@@ -72,6 +72,11 @@ class NetworkOverTime(Network):
         return network
 
     @property
+    def changes(self) -> bool:
+        """Whether each iteration has a network of its own: yes, which may be the same in all."""
+        return True
+
+    @property
     def turns(self) -> tuple[Network, ...]:
         """The networks that are used in turn; of a function, the one of iteration 1."""
         return self._turns
@@ -81,7 +86,7 @@ class NetworkOverTime(Network):
             network = self._networks(iteration)
         else:
             network = self._networks[(iteration - 1) % len(self._networks)]
-        if not isinstance(network, Network) or network.turns[0] is not network:
+        if not isinstance(network, Network) or network.changes:
             raise BezoarError(
                 f"network: expected a Network in iteration {iteration}, found {network!r}"
             )

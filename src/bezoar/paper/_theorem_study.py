@@ -31,9 +31,9 @@ CLIPPING = 0.3
 AGENTS, ITERATIONS = 20, 150
 
 
-def theorem_networks(agents: int = AGENTS) -> tuple[Network, ...]:
+def theorem_networks() -> tuple[Network, ...]:
     """Two networks that meet the theorems' conditions and one, the fan, that has ``λ > 1``."""
-    return tuple(create(name, agents=agents) for name in ("complete", "two_castle", "fan"))
+    return tuple(create(name, agents=AGENTS) for name in ("complete", "two_castle", "fan"))
 
 
 def theorem_study(

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bezoar.report._best import is_ahead
+    from bezoar.report._best import LEAD, is_ahead
     from bezoar.report._figures import (
         axis_of,
         draw_titled,
@@ -39,10 +39,9 @@ if TYPE_CHECKING:
     from bezoar.report._style import BASELINE, POISONED, REGULAR, Look, look, pictures
     from bezoar.report._tables import (
         agents_table,
-        data_note,
         data_notes,
         ends_table,
-        network_note,
+        notes_about,
         panel_page,
         results_table,
         run_document,
@@ -53,6 +52,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BASELINE",
+    "LEAD",
     "POISONED",
     "REGULAR",
     "THRESHOLDS",
@@ -67,7 +67,6 @@ __all__ = [
     "agents_table",
     "axis_of",
     "check_markdown",
-    "data_note",
     "data_notes",
     "describe",
     "draw_network",
@@ -77,8 +76,8 @@ __all__ = [
     "look",
     "markdown_pictures",
     "network_figure",
-    "network_note",
     "network_page",
+    "notes_about",
     "panel_page",
     "panels_figure",
     "partition_figure",

@@ -1,6 +1,6 @@
 """Which rule did best: tables with the best on top, and a sentence where runs can tell."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite, nan
 
@@ -8,6 +8,7 @@ import numpy as np
 from scipy.stats import t as student
 
 from bezoar._arrays import Floats
+from bezoar._numbers import joined
 from bezoar.experiments import StoredRun, spec_of
 from bezoar.report._page import Curve, Panel, Table
 from bezoar.report._style import BASELINE, Look, is_baseline, legend
@@ -20,7 +21,7 @@ JUDGED = {"accuracy_mean": "By the mean agent", "accuracy_worst": "By the worst 
 #: How sure one must be that a rule is ahead of another: a two-sided 95 % interval.
 CONFIDENCE = 0.975
 
-#: An accuracy lead of less, on average over the seeds, makes no rule the best.
+#: A lead in accuracy of less, on average over the seeds, is none.
 LEAD = 0.005
 
 #: The share of a training, at its end, in which the best rule must lead throughout.
@@ -118,12 +119,6 @@ def _numbers(
 def _mean(runs: Mapping[int, Floats], seeds: Sequence[int]) -> float:
     """The mean of the last values over the seeds."""
     return float(np.mean([runs[seed][-1] for seed in seeds]))
-
-
-def joined(items: Iterable[object]) -> str:
-    """``a, b and c``."""
-    *first, last = map(str, items)
-    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _final(curve: Curve, metric: str) -> dict[int, Floats]:

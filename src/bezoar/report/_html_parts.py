@@ -8,9 +8,9 @@ import numpy as np
 from markupsafe import Markup, escape
 
 from bezoar._arrays import Floats
-from bezoar._numbers import count, duration
+from bezoar._numbers import count, duration, joined
 from bezoar.experiments import StoredRun, spec_of
-from bezoar.report._best import JUDGED, joined
+from bezoar.report._best import JUDGED
 from bezoar.report._page import Curve, Panel, thinned
 from bezoar.report._style import Look, is_baseline
 from bezoar.report._tables import flat

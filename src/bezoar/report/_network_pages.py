@@ -12,7 +12,7 @@ from bezoar.experiments import RunSpec, StoredRun, dataset_of, network_of_run, p
 from bezoar.networks import Network
 from bezoar.report._page import Page, Panel, Table
 from bezoar.report._style import look
-from bezoar.report._tables import data_note, network_note
+from bezoar.report._tables import notes_about
 
 #: What :func:`bezoar.theory.overview` says of a network, and what gives a rule's label.
 Overview = dict[str, Any]
@@ -164,13 +164,12 @@ def network_page(spec: RunSpec, network: Network) -> Page:
         f"The regular agents are {connected} among themselves.",
         "■ marks poisoned agents; P_w is the number of poisoned agents among an agent's inputs, "
         "itself included.",
-        data_note(spec.dataset, dataset_of(spec).note),
-        network_note(spec.network, network.note),
+        *notes_about(spec.dataset, dataset_of(spec).note, spec.network, network.note),
     )
     return Page(
         name="network",
         title=f"{spec.network}: {describe(network)}",
-        caption=" ".join(filter(None, sentences)),
+        caption=" ".join(sentences),
         tables=(_table(title, samples, network, network.poisoned, columns),),
     )
 

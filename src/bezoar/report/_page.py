@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, InstanceOf, ValidationError
 from bezoar._arrays import Floats, Ints
 from bezoar._errors import BezoarError
 from bezoar._files import write_whole
+from bezoar._options import first_problem
 from bezoar.experiments import Choice, StoredRun, spec_of
 
 if TYPE_CHECKING:
@@ -281,9 +282,7 @@ class Page(_Part):
         try:
             page = cls.model_validate(document)
         except ValidationError as error:
-            problem = error.errors()[0]
-            where = ".".join(str(part) for part in problem["loc"]) or "summary"
-            raise BezoarError(f"{path}: {where}: {problem['msg']}") from None
+            raise BezoarError(f"{path}: {first_problem(error, 'summary')}") from None
         runs: dict[str, dict[str, list[StoredRun]]] = {}
         missing: dict[str, None] = {}
         for curve in page.curves:

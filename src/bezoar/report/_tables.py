@@ -38,14 +38,10 @@ def run_document(run: StoredRun) -> dict[str, Any]:
     return {"key": run.key, "spec": run.spec, "diverged": run.diverged, "final": last_values(run)}
 
 
-def data_note(dataset: object, note: str) -> str:
-    """What a reader must know about the data, as a sentence; empty if there is nothing."""
-    return f"Data: {dataset}, {note}." if note else ""
-
-
-def network_note(network: object, note: str) -> str:
-    """What a reader must know about a network, as a sentence; empty if there is nothing."""
-    return f"Network: {network}, {note}." if note else ""
+def notes_about(dataset: object, data: str, network: object, note: str) -> list[str]:
+    """What a reader must know about the data and about a network, if anything: a sentence each."""
+    told = (("Data", dataset, data), ("Network", network, note))
+    return [f"{what}: {name}, {about}." for what, name, about in told if about]
 
 
 def data_notes(runs: Iterable[StoredRun]) -> list[str]:
@@ -53,8 +49,8 @@ def data_notes(runs: Iterable[StoredRun]) -> list[str]:
     notes = []
     for run in runs:
         spec, told = spec_of(run), run.provenance
-        notes.append(data_note(spec.dataset, told.get("data_note", "")))
-        notes.append(network_note(spec.network, told.get("network_note", "")))
+        data, network = told.get("data_note", ""), told.get("network_note", "")
+        notes += notes_about(spec.dataset, data, spec.network, network)
         notes.append(told.get("agents_note", ""))
     return list(dict.fromkeys(filter(None, notes)))
 

@@ -5,7 +5,6 @@ locks between processes, and clearing up. What a run is (its spec, its key, how 
 decided in :mod:`bezoar.experiments`; the store sees a key and a document. Nothing here needs torch.
 """
 
-from bezoar._files import digest
 from bezoar.store._gc import Removal
 from bezoar.store._groups import Group
 from bezoar.store._store import Store, StoreError
@@ -38,6 +37,5 @@ __all__ = [
     "StoreError",
     "StoredRun",
     "UnknownFormatError",
-    "digest",
     "parquet_bytes",
 ]

@@ -26,7 +26,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from bezoar import __version__
 from bezoar._errors import BezoarError
 from bezoar._files import digest, sync_folder, write_synced
-from bezoar._options import choose
+from bezoar._options import choose, first_problem
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -254,9 +254,7 @@ def read_run(folder: Path) -> StoredRun:
     try:
         run = _RUN.validate_python(document | {"path": folder})
     except ValidationError as error:
-        problem = error.errors()[0]
-        place = ".".join(map(str, problem["loc"]))
-        raise BrokenRunError(folder, f"{RUN}: {place}: {problem['msg']}") from None
+        raise BrokenRunError(folder, f"{RUN}: {first_problem(error)}") from None
     if run.key != folder.name or METRICS not in run.files:
         raise BrokenRunError(folder, f"{RUN} belongs to another run")
     return run

@@ -9,6 +9,7 @@ from typing import Any
 from bezoar._files import write_whole
 from bezoar._numbers import with_spread
 from bezoar.report import (
+    LEAD,
     Image,
     Look,
     Page,
@@ -23,7 +24,6 @@ from bezoar.report import (
 )
 from bezoar.studies._study import (
     ITERATIONS,
-    LEAD,
     METRIC,
     SAMPLES,
     SEEDS,

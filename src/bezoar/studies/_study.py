@@ -11,16 +11,13 @@ from bezoar._numbers import count
 from bezoar._parts import maker
 from bezoar.experiments import Prepared, Progress, RunSpec, prepare, train_all
 from bezoar.networks import NetworkOverTime
-from bezoar.report import is_ahead
+from bezoar.report import LEAD, is_ahead
 
 #: What all studies train with, unless they say otherwise: softmax regression on a part of MNIST.
 SAMPLES, ITERATIONS, SEEDS = 1000, 300, 3
 
 #: What rules are compared by: the mean test accuracy of the regular agents' own models.
 METRIC = "accuracy_mean"
-
-#: A lead in accuracy of less, on average over the seeds, is none.
-LEAD = 0.005
 
 MEAN = "weighted_mean"
 
@@ -59,22 +56,19 @@ class Results:
     finals: Floats
     ratios: Floats
 
-    def _unique(self, texts: Iterable[str]) -> list[str]:
-        return list(dict.fromkeys(texts))
-
     @property
     def panels(self) -> list[str]:
         """The titles of the plots."""
-        return self._unique(case.panel for case in self.cases)
+        return list(dict.fromkeys(case.panel for case in self.cases))
 
     @property
     def rules(self) -> list[str]:
         """The rules, each a curve."""
-        return self._unique(case.rule for case in self.cases)
+        return list(dict.fromkeys(case.rule for case in self.cases))
 
     def places(self, panel: str) -> list[str]:
         """Where cases of a plot stand along its axis."""
-        return self._unique(case.place for case in self.cases if case.panel == panel)
+        return list(dict.fromkeys(case.place for case in self.cases if case.panel == panel))
 
     def _number(self, panel: str, place: str, rule: str) -> int | None:
         wanted = (panel, place, rule)
@@ -139,20 +133,20 @@ def label(rule: str) -> str:
     return f"{made.label} {options}".strip()
 
 
-def standings(results: Results, rules: Sequence[str], other: str = MEAN) -> str:
-    """How many rules are behind and ahead of another one, over all panels and places."""
+def standings(results: Results, rules: Sequence[str]) -> str:
+    """How many rules are behind and ahead of the weighted mean, over all panels and places."""
     behind = ahead = level = 0
     for panel in results.panels:
         for place in results.places(panel):
             for rule in rules:
-                if results.is_ahead(panel, place, other, rule):
+                if results.is_ahead(panel, place, MEAN, rule):
                     behind += 1
-                elif results.is_ahead(panel, place, rule, other):
+                elif results.is_ahead(panel, place, rule, MEAN):
                     ahead += 1
                 else:
                     level += 1
     return (
-        f"of {count(behind + ahead + level, 'case')}, {behind} end behind {label(other)}, {ahead} "
+        f"of {count(behind + ahead + level, 'case')}, {behind} end behind {label(MEAN)}, {ahead} "
         f"ahead of it, and in {level} the seeds do not decide"
     )
 

@@ -16,7 +16,7 @@ from bezoar.training._algorithms import (
 )
 from bezoar.training._batches import check_batches
 from bezoar.training._checkpoint import Checkpoint, CheckpointError
-from bezoar.training._engine import Engine, History, check_length, check_listening
+from bezoar.training._engine import Engine, History, check_listening
 from bezoar.training._exchanges import Exchanges, OneExchange
 from bezoar.training._flat_model import average_model
 from bezoar.training._gossip import Gossip
@@ -99,34 +99,21 @@ __all__ = [
     "State",
     "Task",
     "Workers",
-    "algorithm",
     "available_cores",
     "average_model",
     "check_batches",
     "check_device",
-    "check_length",
     "check_listening",
     "check_model_judges",
     "check_runs",
     "check_sharded",
     "operations",
-    "optimizer",
     "product_speed",
     "random_quadratics",
     "schedule",
 ]
 
 
-def algorithm(name: str, **options: Any) -> Algorithm:
-    """The algorithm called ``name``, made with the given options."""
-    return _options.create("algorithm", name, ALGORITHMS, options)
-
-
 def schedule(name: str, **options: Any) -> Schedule:
     """The schedule called ``name``, made with the given options."""
     return _options.create("schedule", name, SCHEDULES, options)
-
-
-def optimizer(name: str, **options: Any) -> Optimizer:
-    """The optimiser called ``name``, made with the given options."""
-    return _options.create("optimizer", name, OPTIMIZERS, options)

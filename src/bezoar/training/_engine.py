@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from torch import Tensor
 
+from bezoar._checks import whole
 from bezoar._errors import BezoarError
 from bezoar._options import choose
 from bezoar.exchange import Sent, Tuning, UpdateSums, layer_of, listening_matrix
@@ -37,8 +38,8 @@ class History:
         agents: ``[n, agents]`` the accuracy and test loss of every agent's own model, if asked for.
         listening: ``[agents, agents]`` the weight that each agent, a row, gave to each agent, a
             column, after the iterations asked for.
-        models: ``[agents, D]`` the final models, the output layer's weights first. None where
-            several ranks have trained them: no rank holds all.
+        models: ``[agents, D]`` the final models, the output layer's weights first. ``[0, D]``
+            where several ranks have trained them: no rank holds all.
         buffers: ``[agents, …]`` what belongs to the final models and is not exchanged, by name.
         details: how it was computed, as far as that is worth telling.
         diverged_elsewhere: whether a model that is not here is no longer finite.
@@ -115,7 +116,12 @@ class Engine:
         exchanges: Exchanges | None = None,
         everyone: Everyone | None = None,
     ) -> None:
-        check_length(iterations, every, metrics, local_steps, rounds)
+        whole("iterations", iterations, 0)
+        counts = {"every": every, "local_steps": local_steps, "rounds": rounds}
+        for field_name, found in counts.items():
+            whole(field_name, found, 1)
+        for name in metrics:
+            choose("metrics", name, METRICS)
         self.task, self.runs = task, task.runs
         self.iterations, self.every = iterations, every
         self.steps, self.rounds = local_steps, rounds
@@ -344,23 +350,3 @@ def check_listening(found: Sequence[int], iterations: int) -> tuple[int, ...]:
     if wrong := [k for k in found if not 1 <= k <= iterations]:
         raise BezoarError(f"listening: expected iterations 1 … {iterations}, found {wrong[0]}")
     return tuple(sorted(set(found)))
-
-
-def check_length(
-    iterations: int, every: int, metrics: Sequence[str], local_steps: int = 1, rounds: int = 1
-) -> None:
-    """Refuse numbers of iterations, local steps or rounds and metrics that cannot be.
-
-    Raises:
-        BezoarError: with the field, what was found and what is allowed.
-    """
-    for name, found, least in (
-        ("iterations", iterations, 0),
-        ("every", every, 1),
-        ("local_steps", local_steps, 1),
-        ("rounds", rounds, 1),
-    ):
-        if found < least:
-            raise BezoarError(f"{name}: expected at least {least}, found {found}")
-    for name in metrics:
-        choose("metrics", name, METRICS)

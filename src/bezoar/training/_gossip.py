@@ -59,7 +59,7 @@ class Gossip(Algorithm):
             raise BezoarError(
                 f"rounds: agents that wake in gossip send once, found {rounds} rounds; allowed: 1"
             )
-        if run.network.turns[0] is not run.network:
+        if run.network.changes:
             raise BezoarError(
                 f"network: in gossip everyone keeps what its neighbours sent last, so neighbours "
                 f"must stay the same; found {run.network.name}, which changes"

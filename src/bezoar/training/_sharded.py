@@ -5,7 +5,7 @@ from dataclasses import replace
 from torch import Tensor
 
 from bezoar._errors import BezoarError
-from bezoar.exchange import Exchange, Links, Sent, Tuning
+from bezoar.exchange import Exchange, Links, Sent
 from bezoar.networks import Shard
 from bezoar.training._ranks import Ranks
 from bezoar.training._run import Run
@@ -35,7 +35,7 @@ def check_sharded(run: Run, buffers: bool) -> None:
             f"aggregator {rule.name}: it looks at more than the messages of one exchange; allowed "
             "with several ranks: rules that look at these, and at what the agent remembers"
         )
-    if run.network.turns[0] is not run.network:
+    if run.network.changes:
         raise BezoarError(
             f"network: {run.network.name} changes over time; allowed with several ranks: networks "
             "that stay the same"
@@ -57,12 +57,9 @@ class Sharded:
         task: what the members learn, in one run.
         ranks: where the others are.
         shard: who is here.
-        tuning: how exchanges are computed.
     """
 
-    def __init__(
-        self, task: Task, ranks: Ranks, shard: Shard, tuning: Tuning | None = None
-    ) -> None:
+    def __init__(self, task: Task, ranks: Ranks, shard: Shard) -> None:
         [run], [network] = task.runs, task.runs[0].network.turns
         check_sharded(run, bool(task.buffers))
         self._ranks, self._shard = ranks, shard
@@ -74,7 +71,6 @@ class Sharded:
             layer=task.output_layer,
             device=task.device,
             map=task.workers.map,
-            tuning=tuning or Tuning(),
             shard=shard,
         )
 
