@@ -41,6 +41,22 @@ def test_lists_and_tensors_are_arrays_too():
     assert lists.fingerprint == tensors.fingerprint == expected.fingerprint
 
 
+@pytest.mark.parametrize("kind", ["u1", "i4", "u8", ">i2", "<i8"])
+def test_labels_of_any_integer_type_are_the_same(kind):
+    given = made(
+        train_labels=np.array([0, 1, 0, 1], dtype=kind), test_labels=np.array([0, 1], dtype=kind)
+    )
+    assert given.train_labels.dtype == given.test_labels.dtype == np.int64
+    assert given.fingerprint == made().fingerprint
+
+
+def test_numbers_are_in_the_order_of_bytes_that_torch_reads():
+    features = np.arange(12.0).reshape(4, 3)
+    swapped = made(train=features.astype(">f8"), test=features[:2].astype(">f8"))
+    assert torch.from_numpy(swapped.train).tolist() == features.tolist()
+    assert swapped.fingerprint == made(train=features, test=features[:2]).fingerprint
+
+
 def test_images():
     train, test = np.zeros((4, 3, 5, 7), np.uint8), np.zeros((2, 3, 5, 7), np.uint8)
     images = made(train=train, test=test, class_names=["cat", "dog"], note="cut down")
@@ -97,6 +113,10 @@ def test_the_fingerprint_is_of_values_wherever_they_lie_in_memory():
         (
             {"test": np.zeros((2, 5))},
             r"test: expected .* \[3\] as in train, found \[5\]",
+        ),
+        (
+            {"train": np.zeros((4, 3), np.uint8)},
+            "test: expected uint8 as in train, found float32; uint8 pixels are scaled",
         ),
         ({"train": np.zeros((4, 0))}, r"train: expected samples .* found \[4, 0\]"),
         ({"train": np.zeros((4, 1, 2, 2))}, "train: expected images of uint8, found float64"),

@@ -25,7 +25,7 @@ class Dataset:
         train: training samples: uint8 images ``[n, channels, height, width]`` or uint8 pixels
             ``[n, features]``, which training scales to [−1, 1], or floating-point features
             ``[n, features]``, taken as they are.
-        train_labels: ``[n]`` their classes, ``0 … classes-1``.
+        train_labels: ``[n]`` their classes, ``0 … classes-1``, integers of any type.
         test: the same for testing.
         test_labels: the same for testing.
         classes: the number of classes, two at least; training samples are of two at least.
@@ -48,7 +48,7 @@ class Dataset:
             for name in (part, f"{part}_labels"):
                 object.__setattr__(self, name, _array(name, getattr(self, name)))
             _check_samples(part, getattr(self, part))
-            self._check_labels(part)
+            object.__setattr__(self, f"{part}_labels", self._checked_labels(part))
         if self.train_labels.min() == self.train_labels.max():
             raise BezoarError("train_labels: expected two classes or more, found one")
         if self.train.shape[1:] != self.test.shape[1:]:
@@ -56,12 +56,17 @@ class Dataset:
                 f"test: expected samples of shape {list(self.sample_shape)} as in train, "
                 f"found {list(self.test.shape[1:])}"
             )
+        if (self.train.dtype == np.uint8) != (self.test.dtype == np.uint8):
+            raise BezoarError(
+                f"test: expected {self.train.dtype} as in train, found {self.test.dtype}; uint8 "
+                "pixels are scaled, and floating-point features are not"
+            )
         names = tuple(self.class_names) or tuple(str(kind) for kind in range(self.classes))
         if len(names) != self.classes:
             raise BezoarError(f"class_names: expected {self.classes} names, found {len(names)}")
         object.__setattr__(self, "class_names", names)
 
-    def _check_labels(self, part: str) -> None:
+    def _checked_labels(self, part: str) -> NDArray[np.int64]:
         count, labels = len(getattr(self, part)), getattr(self, f"{part}_labels")
         if labels.shape != (count,):
             raise BezoarError(
@@ -74,6 +79,7 @@ class Dataset:
                 f"{part}_labels: expected 0 … {self.classes - 1}, "
                 f"found {labels.min()} … {labels.max()}"
             )
+        return labels.astype(np.int64, copy=False)
 
     @property
     def sample_shape(self) -> tuple[int, ...]:
@@ -121,7 +127,10 @@ def _array(name: str, found: Any) -> NDArray[Any]:
             f"{name}: expected an array, found {type(found).__name__}: {error}"
         ) from None
     features = isinstance(found, list | tuple) and not name.endswith("_labels")
-    return array.astype(np.float64) if features and array.dtype.kind in "iu" else array
+    if features and array.dtype.kind in "iu":
+        return array.astype(np.float64)
+    # torch reads no numbers whose bytes are in another order than the machine's.
+    return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 
 def _check_samples(part: str, samples: NDArray[np.generic]) -> None:
