@@ -26,8 +26,10 @@ def test_it_is_read_once():
 
 
 def test_nobody_can_change_it_by_accident():
-    with pytest.raises(ValueError, match="read-only"):
-        data.mnist().train[0, 0] = 1
+    mnist = data.mnist()
+    for values in (mnist.train, mnist.train_labels, mnist.test, mnist.test_labels):
+        with pytest.raises(ValueError, match="read-only"):
+            values[0] = 1
 
 
 def test_a_damaged_file_is_refused(monkeypatch):

@@ -105,15 +105,18 @@ def _read_gzip(path: Traversable, dataset: str) -> bytes:
 def _dataset(name: str, contents: Iterable[bytes], class_names: tuple[str, ...]) -> Dataset:
     """Grey images from four files: training images, their labels, and the same for testing."""
     train, train_labels, test, test_labels = map(parse_idx, contents)
-    return Dataset(
+    dataset = Dataset(
         name=name,
         train=train[:, None],
-        train_labels=train_labels.astype(np.int64),
+        train_labels=train_labels,
         test=test[:, None],
-        test_labels=test_labels.astype(np.int64),
+        test_labels=test_labels,
         classes=len(class_names),
         class_names=class_names,
     )
+    for labels in (dataset.train_labels, dataset.test_labels):
+        labels.setflags(write=False)
+    return dataset
 
 
 def parse_idx(content: bytes) -> NDArray[np.uint8]:
