@@ -86,6 +86,14 @@ def test_a_file_is_read_once_until_it_changes(tmp_path):
         ({"y_train": np.zeros((6, 1), dtype=int)}, r"y_train: expected a list .* \[6, 1\]"),
         ({"y_test": np.array([0, -1, 2])}, "test_labels: expected 0 … 2, found -1 … 2"),
         ({"y_test": np.zeros(0, dtype=int)}, r"y_test: expected a list .* \[0\]"),
+        (
+            {"y_test": np.array([0, 123_456, 2])},
+            "y_test: expected the numbers of classes, .* found 123,456 in a file of 9",
+        ),
+        (
+            {"x_test": np.zeros((3, 72), np.uint8), "x_train": np.zeros((6, 72))},
+            "test: expected float64 as in train, found uint8",
+        ),
     ],
 )
 def test_what_cannot_be_learned_from_is_refused(tmp_path, changes, message):
@@ -97,8 +105,9 @@ def test_what_cannot_be_learned_from_is_refused(tmp_path, changes, message):
 @pytest.mark.parametrize("content", [b"", b"text", b"PK\x03\x04 not a zip"])
 def test_a_file_that_is_no_npz_is_refused(tmp_path, content):
     (tmp_path / "it.npz").write_bytes(content)
-    with pytest.raises(BezoarError, match=r"it.npz: not a .npz file"):
+    with pytest.raises(BezoarError, match=r"it.npz: not a .npz file .* is no archive") as refused:
         data.from_npz(str(tmp_path / "it.npz"))
+    assert "pickle" not in str(refused.value)  # numpy takes whatever it does not know for one
 
 
 def test_a_single_array_is_refused(tmp_path):

@@ -47,21 +47,28 @@ def from_npz(path: Path) -> Dataset:
 @lru_cache(maxsize=4)
 def _read(path: Path, version: FileVersion) -> Dataset:
     arrays = _arrays(path)
-    labels = [arrays[key] for key in ("y_train", "y_test")]
-    for key, found in zip(("y_train", "y_test"), labels, strict=True):
+    labels = {key: arrays[key] for key in ("y_train", "y_test")}
+    for key, found in labels.items():
         if found.ndim != 1 or len(found) == 0 or not np.issubdtype(found.dtype, np.integer):
             raise BezoarError(
                 f"{path}: {key}: expected a list of integers, found {found.dtype} of shape "
                 f"{list(found.shape)}"
             )
+    count = sum(map(len, labels.values()))
+    for key, found in labels.items():
+        if found.max() > count:
+            raise BezoarError(
+                f"{path}: {key}: expected the numbers of classes, from 0 without gaps, found "
+                f"{found.max():,} in a file of {count:,} samples"
+            )
     try:
         return Dataset(
             name=path.stem,
             train=_samples(arrays["x_train"], "train"),
-            train_labels=labels[0].astype(np.int64),
+            train_labels=labels["y_train"],
             test=_samples(arrays["x_test"], "test"),
-            test_labels=labels[1].astype(np.int64),
-            classes=int(max(found.max() for found in labels)) + 1,
+            test_labels=labels["y_test"],
+            classes=int(max(found.max() for found in labels.values())) + 1,
         )
     except BezoarError as error:
         raise BezoarError(f"{path}: {error}") from None
@@ -70,9 +77,9 @@ def _read(path: Path, version: FileVersion) -> Dataset:
 def _arrays(path: Path) -> dict[str, NDArray[np.generic]]:
     try:
         with path.open("rb") as content:
+            if not zipfile.is_zipfile(path):
+                raise ValueError("it holds a single array, is cut off, or is no archive at all")
             file = np.load(content, allow_pickle=False)
-            if not isinstance(file, np.lib.npyio.NpzFile):
-                raise ValueError("it holds a single array")
             missing = [key for key in KEYS if key not in file]
             if not missing:
                 return {key: file[key] for key in KEYS}
