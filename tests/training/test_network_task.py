@@ -1,5 +1,7 @@
 """What agents that train neural networks know, keep and are refused."""
 
+from functools import partial
+
 import pytest
 import torch
 from small_networks import (
@@ -204,6 +206,43 @@ def test_costs_to_plan_with(small_mnist):
     assert cost.bytes == 3 * 4 * 10 * (products + 26)
 
 
+class Pair(nn.Module):
+    """Gives its scores twice."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = mlp()
+
+    def forward(self, inputs):
+        return self.inner(inputs), self.inner(inputs)
+
+
+class Noise(nn.Module):
+    """Draws random numbers without a layer that is known for it."""
+
+    def forward(self, inputs):
+        return nn.functional.dropout(inputs, 0.1, self.training)
+
+
+class Attention(nn.Module):
+    """Looks at the rows of an image."""
+
+    def __init__(self, dropout):
+        super().__init__()
+        self.rows = nn.TransformerEncoderLayer(28, 2, 8, dropout, batch_first=True)
+        self.output = nn.Linear(28, 10)
+
+    def forward(self, inputs):
+        return self.output(self.rows(inputs.squeeze(1)).mean(1))
+
+
+@pytest.mark.parametrize(
+    "model", [lambda: nn.Sequential(nn.Dropout(0.0), mlp()), lambda: Attention(0.0)]
+)
+def test_what_draws_nothing_is_allowed(small_mnist, workers, model):
+    assert gradients_of(task_of(small_mnist, [run_of()], workers, model)).isfinite().all()
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -216,9 +255,27 @@ def test_costs_to_plan_with(small_mnist):
         ({"autocast": "int8"}, "autocast: 'int8' is not known; allowed: "),
         ({"model": lambda: mlp()[:2]}, r"model: expected scores of shape \[2, 10\]"),
         ({"model": nn.Flatten}, "model: expected a module with parameters"),
+        ({"model": lambda: Attention(0.1)}, "model: in training it draws"),
+        ({"model": mlp()}, "model: expected what makes a module, such as a function"),
         (
-            {"model": lambda: nn.Sequential(nn.Dropout(0.5), mlp())},
-            "model: 0 is Dropout.*global generator",
+            {"model": lambda: nn.Linear(7, 10)},
+            r"cannot be trained on samples of shape \[1, 28, 28\]",
+        ),
+        ({"model": Pair}, r"model: expected scores of shape \[2, 10\].* found tuple"),
+        (
+            {"model": lambda: nn.Sequential(mlp(), nn.BatchNorm1d(10)), "batch": 1},
+            "1 at a time: Expected more than 1 value per channel",
+        ),
+        (
+            {"model": lambda: nn.Sequential(mlp(), nn.BatchNorm1d(10)), "accumulate": 8},
+            "1 at a time: Expected more than 1 value per channel",
+        ),
+        *(
+            (
+                {"model": partial(nn.Sequential, part, mlp())},
+                "^model: in training it draws .*global generator",
+            )
+            for part in (nn.Dropout(0.5), nn.Dropout2d(0.1), nn.FeatureAlphaDropout(0.2), Noise())
         ),
     ],
 )

@@ -42,6 +42,10 @@ def make(model: ModelFactory, seed: int) -> nn.Module:
     :func:`initialise`, the same on any machine. Any other keeps the parameters that it is made
     with, by torch's generator with a seed that follows from the run's.
     """
+    if isinstance(model, nn.Module):
+        raise BezoarError(
+            f"model: expected what makes a module, such as a function, found the module {model}"
+        )
     with _generator_in_use, torch.random.fork_rng(devices=()):
         torch.manual_seed(int(generator(seed, Purpose.START).integers(2**63)))
         module = model()

@@ -3,10 +3,11 @@
 import copy
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from bezoar._errors import BezoarError
 from bezoar.aggregators import OutputLayer
@@ -14,9 +15,6 @@ from bezoar.models import output_layer, pool_buffers
 
 #: How the names of buffers begin in the state of a training.
 BUFFERS = "buffers."
-
-#: Layers that draw random numbers in training.
-_RANDOM = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.RReLU)
 
 
 class _BufferPlace(NamedTuple):
@@ -38,12 +36,6 @@ class FlatModel:
     """
 
     def __init__(self, module: nn.Module) -> None:
-        for name, part in module.named_modules():
-            if isinstance(part, _RANDOM):
-                raise BezoarError(
-                    f"model: {name or 'it'} is {part}, which draws from torch's global generator, "
-                    "so that training could not be repeated; allowed: modules without it"
-                )
         self.module = module
         #: The buffers as the module was made with them, by name.
         self.initial_buffers = {name: b.detach().clone() for name, b in module.named_buffers()}
@@ -140,6 +132,23 @@ class FlatModel:
             own.data = own.data.new_empty(0)
         for place in self._buffers:
             place.owner._buffers[place.key] = self.initial_buffers[place.name]
+
+
+class NoRandomNumbers(TorchDispatchMode):
+    """Refuses a module that draws random numbers of torch: training could not be repeated."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        names = [argument.name for argument in func._schema.arguments]
+        given = dict(zip(names, args, strict=False)) | (kwargs or {})
+        # Attention and recurrent layers draw for their dropout alone, which may be zero.
+        dropout = {"dropout", "dropout_p"} & set(names)
+        draws = not dropout or any(given.get(name) for name in dropout)
+        if draws and torch.Tag.nondeterministic_seeded in func.tags:
+            raise BezoarError(
+                f"model: in training it draws from torch's global generator, as dropout does "
+                f"({func}), so that training could not be repeated; allowed: modules that do not"
+            )
+        return func(*args, **(kwargs or {}))
 
 
 class Lender:

@@ -20,7 +20,7 @@ from bezoar.data import Dataset, Partition
 from bezoar.models import ModelFactory, make, pool_buffers, set_weights
 from bezoar.training._agent_samples import AgentSamples, Labels
 from bezoar.training._batches import Batches, Order, check_batches
-from bezoar.training._flat_model import BUFFERS, FlatModel, Lender
+from bezoar.training._flat_model import BUFFERS, FlatModel, Lender, NoRandomNumbers
 from bezoar.training._judges import averages_that_judge, check_model_judges
 from bezoar.training._run import Run, State
 from bezoar.training._task import DTYPES, Cost, DatasetTask, Tensors, start_of
@@ -100,7 +100,7 @@ class NetworkTask(DatasetTask):
         self._buffers = {seed: each.initial_buffers for seed, each in made.items()}
         self._lent = Lender(self._model)
         self._read: tuple[Tensor | None, int] = None, 1
-        self._check_scores()
+        self._check_module()
 
     def _check_options(self) -> None:
         for run in self.runs:
@@ -120,15 +120,26 @@ class NetworkTask(DatasetTask):
             set_weights(module, start_of(start, seed), told=f"start: what is given for seed {seed}")
         return FlatModel(module)
 
-    def _check_scores(self) -> None:
-        inputs, _ = self._samples.tests(slice(2), self.dataset)
-        with self._lent(training=False) as model, torch.no_grad():
-            model.bind(self._starts[self.runs[0].seed], model.initial_buffers)
-            shape = tuple(model.module(inputs).shape)
-        if shape != (len(inputs), self.dataset.classes):
+    def _check_module(self) -> None:
+        """Refuse a module that cannot be trained, or not in batches as small as these."""
+        count = min(2, self.batches.batch // self.accumulate)
+        inputs = self._samples.inputs(0, np.zeros(count, dtype=np.int64))
+        with self._lent(training=True) as model, torch.no_grad(), NoRandomNumbers():
+            model.bind(self._starts[self.runs[0].seed], self._fresh_buffers(0))
+            try:
+                scores = model.module(inputs)
+            except BezoarError:
+                raise
+            except (RuntimeError, ValueError) as error:
+                raise BezoarError(
+                    f"model: it cannot be trained on samples of shape "
+                    f"{list(self.dataset.sample_shape)}, {count} at a time: {error}"
+                ) from error
+        found = list(scores.shape) if isinstance(scores, Tensor) else type(scores).__name__
+        if found != [count, self.dataset.classes]:
             raise BezoarError(
-                f"model: expected scores of shape {[len(inputs), self.dataset.classes]}, one a "
-                f"class, found {list(shape)}"
+                f"model: expected scores of shape {[count, self.dataset.classes]}, one a class, "
+                f"found {found}"
             )
 
     @staticmethod
