@@ -19,6 +19,7 @@ from small_networks import (
     vector_of,
 )
 from torch import nn
+from torch.nn.utils.parametrizations import weight_norm
 
 from bezoar import BezoarError, data, networks, training
 from bezoar.training import Engine
@@ -241,6 +242,16 @@ class Attention(nn.Module):
 )
 def test_what_draws_nothing_is_allowed(small_mnist, workers, model):
     assert gradients_of(task_of(small_mnist, [run_of()], workers, model)).isfinite().all()
+
+
+def test_a_weight_that_is_computed_is_trained_without_an_output_layer(small_mnist, workers):
+    def normed():
+        return nn.Sequential(nn.Flatten(), weight_norm(nn.Linear(784, 10)))
+
+    task = task_of(small_mnist, [run_of("mean")], workers, normed)
+    assert task.output_layer is None
+    [found] = Engine(task, iterations=3, metrics=["training_loss"]).train()
+    assert found["training_loss"][-1] < found["training_loss"][0]
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import copy
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import torch
@@ -43,14 +44,16 @@ class FlatModel:
         if not named:
             raise BezoarError("model: expected a module with parameters, found one without")
         output, self.output_layer = output_layer(module), None
-        if output is not None:
-            weight = output[1].weight
-            [first] = [name for name, each in named.items() if each is weight]
+        layer = None if output is None else output[1]
+        names = {id(each): name for name, each in named.items()}
+        # A weight that is computed from parameters, as by weight norm, is none of them.
+        if layer is not None and id(layer.weight) in names:
+            first = names[id(layer.weight)]
             named = {first: named.pop(first), **named}
-            sizes = {id(each): each.numel() for each in named.values()}
-            before = list(sizes)[: [*sizes, id(output[1].bias)].index(id(output[1].bias))]
-            bias = None if output[1].bias is None else sum(sizes[each] for each in before)
-            classes, features = weight.shape
+            starts = accumulate((each.numel() for each in named.values()), initial=0)
+            places = dict(zip(named, starts, strict=False))
+            classes, features = layer.weight.shape
+            bias = places.get(names.get(id(layer.bias), ""))
             self.output_layer = OutputLayer(classes, features, bias=bias)
         #: The shape of every parameter, by name, in the order of a vector.
         self.shapes = {name: tuple(each.shape) for name, each in named.items()}
