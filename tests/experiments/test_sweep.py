@@ -86,7 +86,7 @@ def test_the_operations_of_a_training(digits):
     double = training.SoftmaxTask.cost(digits, 10, "float64")
     assert double.bytes == 2 * cost.bytes
     one_test = 2 * 100 * 800 * 10
-    total = 10 * one_step + 3 * (one_step + 11 * one_test)
+    total = 10 * one_step + 3 * (one_step + 12 * one_test)  # all agents, and two averages
     assert training.operations(double, 10, 5, tuple(training.METRICS), regular=10) == 2 * total
 
 

@@ -47,7 +47,8 @@ def operations(
     ``cost`` is the task's; ``regular`` is the number of regular agents.
     """
     needs = {need for name in metrics for need in METRICS[name].needs}
-    tested = ("average test" in needs) + regular * ("agent tests" in needs)
+    tested = sum(need in needs for need in ("average test", "test of all"))
+    tested += regular * ("agent tests" in needs)
     measurement = tested * cost.test + cost.gradients * ("gradients" in needs)
     measured = 1 + -(-iterations // every)
     return iterations * cost.step + measured * measurement
