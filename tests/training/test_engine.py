@@ -118,6 +118,32 @@ def test_schedules():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
+        ({"aggregator": "ios"}, "aggregator: expected an instance of Aggregator, found 'ios'"),
+        ({"aggregator": aggregators.IOS}, "aggregator: expected an instance of Aggregator, found"),
+        ({"attack": "label_flip"}, "attack: expected an instance of Attack, found 'label_flip'"),
+        ({"schedule": 0.1}, "schedule: expected an instance of Schedule, found 0.1"),
+        ({"optimizer": "plain"}, "optimizer: expected an instance of Optimizer, found 'plain'"),
+        ({"seed": -1}, "seed: expected an integer of at least 0, found -1"),
+        ({"seed": 1.5}, "seed: expected an integer of at least 0, found 1.5"),
+    ],
+)
+def test_a_run_of_other_parts_is_refused(change, message):
+    parts = {"aggregator": aggregators.create("mean"), "attack": attacks.create("label_flip")}
+    with pytest.raises(BezoarError, match=message):
+        training.Run(networks.fan(), **parts | change)
+
+
+@pytest.mark.parametrize("change", [{"listening": [1.5]}, {"algorithm": "gossip"}])
+def test_a_training_of_other_parts_is_refused(workers, change):
+    task = training.random_quadratics([run_of("mean")], workers)
+    [field] = change
+    with pytest.raises(BezoarError, match=f"{field}: expected"):
+        training.Engine(task, iterations=2, **change)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
         ({"metrics": ("accurcy",)}, "metrics: 'accurcy' is not known; allowed: accuracy, "),
         ({"every": 0}, "every: expected an integer of at least 1, found 0"),
         ({"iterations": -1}, "iterations: expected an integer of at least 0, found -1"),

@@ -163,6 +163,10 @@ def test_quadratics_that_cannot_be_are_refused(pool):
     runs = runs_of(["mean"], networks.complete(3, ()))
     with pytest.raises(BezoarError, match="convexity: expected 0 < convexity ≤ smoothness"):
         training.random_quadratics(runs, pool, convexity=2.0)
+    with pytest.raises(BezoarError, match="runs: at least one"):
+        training.random_quadratics([], pool)
+    with pytest.raises(BezoarError, match="size: expected an integer of at least 1, found 0"):
+        training.random_quadratics(runs, pool, size=0)
     with pytest.raises(BezoarError, match="minima: expected the shape"):
         training.QuadraticTask.around(np.eye(2), np.zeros(2), runs, pool)
     with pytest.raises(BezoarError, match="pulls: expected 1 runs of 3 agents"):

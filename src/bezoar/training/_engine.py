@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from torch import Tensor
 
-from bezoar._checks import whole
+from bezoar._checks import instance, whole
 from bezoar._errors import BezoarError
 from bezoar._options import choose
 from bezoar.exchange import Sent, Tuning, UpdateSums, layer_of, listening_matrix
@@ -126,6 +126,7 @@ class Engine:
         self.iterations, self.every = iterations, every
         self.steps, self.rounds = local_steps, rounds
         self.algorithm = algorithm or AdaptThenCombine()
+        instance("algorithm", self.algorithm, Algorithm, "an instance of Algorithm")
         for run in self.runs:
             self.algorithm.check(run, local_steps, rounds)
         self._everyone = everyone or AllHere(task.members)
@@ -347,6 +348,6 @@ class Engine:
 
 def check_listening(found: Sequence[int], iterations: int) -> tuple[int, ...]:
     """The iterations after which it is kept who listened to whom, in order and each once."""
-    if wrong := [k for k in found if not 1 <= k <= iterations]:
+    if wrong := [k for k in found if k not in range(1, iterations + 1)]:
         raise BezoarError(f"listening: expected iterations 1 … {iterations}, found {wrong[0]}")
     return tuple(sorted(set(found)))

@@ -11,10 +11,11 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from bezoar._arrays import Floats
+from bezoar._checks import whole
 from bezoar._errors import BezoarError
 from bezoar._seeds import Purpose, generator
 from bezoar.training._run import Run, State
-from bezoar.training._task import Task
+from bezoar.training._task import Task, check_runs
 from bezoar.training._workers import Workers
 
 
@@ -173,6 +174,8 @@ def random_quadratics(
         raise BezoarError(
             f"convexity: expected 0 < convexity ≤ smoothness, found {convexity} and {smoothness}"
         )
+    check_runs(runs)
+    whole("size", size, 1)
     agents = runs[0].network.agents
     generators = [generator(seed, Purpose.COSTS, agent) for agent in range(agents)]
     drawn = [np.linalg.qr(rng.standard_normal((size, size)))[0] for rng in generators]

@@ -6,6 +6,7 @@ from typing import Any
 
 from torch import Tensor
 
+from bezoar._checks import instance, whole
 from bezoar.aggregators import Aggregator
 from bezoar.attacks import Attack
 from bezoar.networks import Network, NetworkOverTime, as_network
@@ -37,6 +38,15 @@ class Run:
     optimizer: Optimizer = field(default_factory=PlainStep)
 
     def __post_init__(self) -> None:
+        kinds = {
+            "aggregator": Aggregator,
+            "attack": Attack,
+            "schedule": Schedule,
+            "optimizer": Optimizer,
+        }
+        for name, kind in kinds.items():
+            instance(name, getattr(self, name), kind, f"an instance of {kind.__name__}")
+        whole("seed", self.seed, 0)
         found: Any = as_network(self.network)
         if not isinstance(found, Network):
             found = NetworkOverTime(found)
