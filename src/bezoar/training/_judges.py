@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from bezoar._errors import BezoarError
-from bezoar.attacks import Attack, Judge
+from bezoar.attacks import Attack
 from bezoar.training._run import Run
 
 #: From models ``[runs, agents, classes, width]`` to every agent's gradient there, with its true
@@ -71,26 +71,14 @@ def judges(
             asked.setdefault(attack, []).append(number)
     found = {}
     for attack, numbers in asked.items():
-        some = [runs[number] for number in numbers]
-        own = models[numbers]
-        judge = _judge(attack.judge_of_labels, some, members, own, clean_gradients)
+        some, own = [runs[number] for number in numbers], models[numbers]
+        if attack.judge_of_labels == "own_gradient":
+            judge = clean_gradients(own)
+        else:
+            judge = regular_average(some, members, own).unsqueeze(1)
+            if attack.judge_of_labels == "regular_gradient":
+                at_average = clean_gradients(judge.expand_as(own))
+                judge = regular_average(some, members, at_average).unsqueeze(1)
         found[attack] = torch.zeros_like(models)
         found[attack][numbers] = judge
     return found
-
-
-def _judge(
-    judge: Judge,
-    runs: Sequence[Run],
-    members: Sequence[int],
-    models: Tensor,
-    clean_gradients: CleanGradients,
-) -> Tensor:
-    """What decides in runs with one attack; it broadcasts to the shape of their models."""
-    if judge == "own_gradient":
-        return clean_gradients(models)
-    average = regular_average(runs, members, models).unsqueeze(1)
-    if judge == "average_model":
-        return average
-    at_average = clean_gradients(average.expand_as(models))
-    return regular_average(runs, members, at_average).unsqueeze(1)
