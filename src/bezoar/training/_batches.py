@@ -1,7 +1,7 @@
 """Which samples an agent takes for each stochastic gradient."""
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -41,17 +41,18 @@ class Batches:
         self.batch, self.order = whole("batch", batch, 1), order
         self._sizes = sizes.tolist()
         self._members = range(len(self._sizes)) if members is None else members
-        self._pass = choose(
-            "order", order, {"random": self._shuffled, "consecutive": self._as_held}
-        )
+        choose("order", order, dict.fromkeys(get_args(Order)))
         # The last pass of each agent: its number and order. Every pass can be drawn again.
         self._last: dict[tuple[int, int], tuple[int, Ints]] = {}
 
     def places(self, seed: int, agent: int, update: int) -> Ints:
         """``[batch]`` which of its samples an agent takes for a local update, counted from 1."""
         size, start = self._sizes[agent], (update - 1) * self.batch
+        if self.order == "consecutive":
+            consecutive: Ints = np.arange(start, start + self.batch) % size
+            return consecutive
         passes = range(start // size, -(-(start + self.batch) // size))
-        orders = [self._pass(seed, agent, number) for number in passes]
+        orders = [self._shuffled(seed, agent, number) for number in passes]
         first = start - passes.start * size
         return np.concatenate(orders)[first : first + self.batch]
 
@@ -63,9 +64,6 @@ class Batches:
         order = rng.permutation(self._sizes[agent])
         self._last[seed, agent] = number, order
         return order
-
-    def _as_held(self, seed: int, agent: int, number: int) -> Ints:
-        return np.arange(self._sizes[agent])
 
 
 def check_batches(
