@@ -24,7 +24,7 @@ from bezoar.training._flat_model import BUFFERS, FlatModel, Lender, NoRandomNumb
 from bezoar.training._judges import averages_that_judge, check_model_judges
 from bezoar.training._run import Run, State
 from bezoar.training._task import DTYPES, Cost, DatasetTask, Tensors, start_of
-from bezoar.training._workers import Workers
+from bezoar.training._workers import Workers, torch_at
 
 #: Types in which products may be computed on request.
 AUTOCAST = {"bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -223,7 +223,9 @@ class NetworkTask(DatasetTask):
         if threads == 1:
             self.workers.map(differentiate, pieces)
         else:
-            self.workers.one_by_one(differentiate, pieces, threads)
+            with torch_at(threads):
+                for piece in pieces:
+                    differentiate(piece)
         return out
 
     def _threads_of(self, state: State) -> int:

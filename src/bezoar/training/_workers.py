@@ -33,7 +33,7 @@ def _one_thread() -> None:
 
 
 @contextmanager
-def _torch_at(threads: int) -> Iterator[None]:
+def torch_at(threads: int) -> Iterator[None]:
     """Torch at this many threads in the calling thread."""
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
@@ -84,19 +84,12 @@ class Workers:
             other.result()
         return [results[place] for place in range(len(pieces))]
 
-    def one_by_one(
-        self, work: Callable[[Item], Result], items: Iterable[Item], threads: int
-    ) -> list[Result]:
-        """``work`` on every item in the calling thread, with torch at this many threads."""
-        with _torch_at(threads):
-            return [work(item) for item in items]
-
     def alone(self) -> AbstractContextManager[None]:
         """Torch at one thread in the calling thread too, for small operations between the pieces.
 
         They gain nothing from more threads, and must not depend on their number either.
         """
-        return _torch_at(1)
+        return torch_at(1)
 
     def fastest_threads(self, work: Callable[[int], Any], pieces: int) -> int:
         """How many threads to give to every operation of some pieces of work, found by trying.
@@ -108,7 +101,8 @@ class Workers:
             return 1
         together = min(self.count, pieces)
         side_by_side = _seconds(lambda: self.map(work, range(together)))
-        in_turn = _seconds(lambda: self.one_by_one(work, range(1), self.count))
+        with torch_at(self.count):
+            in_turn = _seconds(lambda: work(0))
         rounds = -(-pieces // together)
         return self.count if in_turn * pieces < CLEARLY * side_by_side * rounds else 1
 
