@@ -1,6 +1,6 @@
 """Gradients of many agents with few samples each: batched matrix products over agents."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 import torch
@@ -59,11 +59,7 @@ class AgentsInBatches:
     def gradients(self, models: Tensor, iteration: int, out: Tensor) -> Tensor:
         """``[runs, agents, classes, width]`` every agent's gradient at its own model."""
         labels, deciding = self._held(iteration), self._deciding(models, iteration)
-
-        def evaluate(agents: slice) -> None:
-            self._pass(agents, models[:, agents], labels, deciding, out[:, agents])
-
-        self._workers.map(evaluate, self._batches())
+        self._passes(models, labels, deciding, out)
         return out
 
     def gradients_at(self, common: Tensor, models: Tensor, iteration: int) -> tuple[Tensor, Tensor]:
@@ -72,23 +68,13 @@ class AgentsInBatches:
         costs = torch.empty(models.shape[:2], dtype=torch.float64, device=self._device)
         labels, deciding = self._held(iteration), self._deciding(models, iteration)
         everywhere = common.unsqueeze(1).expand_as(models)
-
-        def evaluate(agents: slice) -> None:
-            into = gradients[:, agents], costs[:, agents]
-            self._pass(agents, everywhere[:, agents], labels, deciding, *into)
-
-        self._workers.map(evaluate, self._batches())
+        self._passes(everywhere, labels, deciding, gradients, costs)
         return gradients, costs
 
     def clean_gradients(self, models: Tensor) -> Tensor:
         """Gradients with true labels at ``models [r, agents, classes, width]`` of some runs."""
         out = torch.empty_like(models, memory_format=torch.contiguous_format)
-        labels = self._true.expand(len(models), -1, -1)
-
-        def evaluate(agents: slice) -> None:
-            self._pass(agents, models[:, agents], labels, {}, out[:, agents])
-
-        self._workers.map(evaluate, self._batches())
+        self._passes(models, self._true.expand(len(models), -1, -1), {}, out)
         return out
 
     def _held(self, iteration: int) -> Tensor:
@@ -105,11 +91,28 @@ class AgentsInBatches:
         active = (attack for attack in self._dynamic if attack.active(iteration))
         return {attack: others.get(attack, models) for attack in active}
 
-    def _batches(self) -> Iterator[slice]:
+    def _passes(
+        self,
+        rows: Tensor,
+        labels: Tensor,
+        deciding: Mapping[Attack, Tensor],
+        out: Tensor,
+        costs: Tensor | None = None,
+    ) -> None:
+        """Write the gradients and, if asked, the costs ``[runs, agents]`` of all agents.
+
+        Gradients are taken at ``rows [runs, agents, classes, width]`` with the ``labels [runs,
+        agents, n]``, but where attacks choose others: ``deciding`` has whose scores they go by.
+        """
         per_agent = self._index.shape[1] * self._model.width * self._samples.element_size()
         some = max(1, BATCH_BYTES // per_agent)
-        for first in range(0, self._agents, some):
-            yield slice(first, first + some)
+
+        def evaluate(first: int) -> None:
+            agents = slice(first, first + some)
+            into = None if costs is None else costs[:, agents]
+            self._pass(agents, rows[:, agents], labels[:, agents], deciding, out[:, agents], into)
+
+        self._workers.map(evaluate, range(0, self._agents, some))
 
     def _pass(
         self,
@@ -118,16 +121,11 @@ class AgentsInBatches:
         labels: Tensor,
         deciding: Mapping[Attack, Tensor],
         out: Tensor,
-        costs: Tensor | None = None,
+        costs: Tensor | None,
     ) -> None:
-        """Write the gradients and, if asked, the costs ``[runs, agents]`` of some agents.
-
-        Gradients are taken at ``rows [runs, agents, classes, width]`` with the ``labels`` of all
-        agents ``[runs, agents, n]``, but where attacks choose others: ``deciding`` has whose scores
-        they go by.
-        """
+        """The same for some agents; ``deciding`` has all of them."""
         index, share = self._index[agents], self._share[agents]
-        picked = labels[:, agents].unsqueeze(-2)
+        picked = labels.unsqueeze(-2)
         shape = (*index.shape, self._model.width)
         samples = workspace("samples", shape, self._samples.dtype, self._device)
         flat = samples.view(-1, self._model.width)
