@@ -73,17 +73,12 @@ class AgentSamples:
 
         ``inputs [n, …]`` are what :meth:`inputs` gave for the same places; some may get a patch.
         """
-        labels = self.labels(run, agent, places, iteration)
-        return self._seen(run, agent, places, iteration, inputs), labels
-
-    def _seen(self, run: int, agent: int, places: Ints, iteration: int, inputs: Tensor) -> Tensor:
-        attack = self._runs[run].attack
-        stamped = self._stamped.get((run, agent))
-        if stamped is None or not attack.active(iteration):
-            return inputs
-        here = self._to_device(stamped[places]).view(-1, *[1] * (inputs.ndim - 1))
-        patch = self._to_device(attack.patch(tuple(inputs.shape[1:])))
-        return torch.where(here & patch, inputs.new_ones(()), inputs)
+        attack, stamped = self._runs[run].attack, self._stamped.get((run, agent))
+        if stamped is not None and attack.active(iteration):
+            here = self._to_device(stamped[places]).view(-1, *[1] * (inputs.ndim - 1))
+            patch = self._to_device(attack.patch(tuple(inputs.shape[1:])))
+            inputs = torch.where(here & patch, inputs.new_ones(()), inputs)
+        return inputs, self.labels(run, agent, places, iteration)
 
     def labels(self, run: int, agent: int, places: Ints, iteration: int) -> Labels:
         """The labels of some of an agent's samples in one iteration of one run."""
