@@ -37,20 +37,13 @@ def false_messages(
         lies = run.attack.lies and run.attack.active(iteration)
         if lies and any(network.degrees[agent] for agent in here):
             groups.setdefault((run.attack, network), []).append(number)
-    return FalseMessages.together(
-        [
-            _of_group(
-                *who,
-                some,
-                [runs[number].seed for number in some],
-                messages,
-                models,
-                iteration,
-                members,
-            )
-            for who, some in groups.items()
-        ]
-    )
+    found = []
+    for (attack, network), some in groups.items():
+        seeds = [runs[number].seed for number in some]
+        held = messages[some], models[some]
+        found.append(_of_group(attack, network, some, seeds, *held, iteration, members))
+        del held  # before the next group's are gathered
+    return FalseMessages.together(found)
 
 
 def count_sends(attack: Attack, network: Network) -> int:
@@ -78,17 +71,16 @@ def _of_group(
     broadcast = bool(getattr(attack, "broadcast", False))
     by_sender = np.array(poisoned, dtype=np.int64)
     sent_by = by_sender if broadcast else senders
-    held, before = messages[runs], models[runs]
     if members is not None:  # a view in which every agent's row is that of the one that is here
-        held, before = (part.expand(-1, network.agents, -1) for part in (held, before))
+        messages, models = (part.expand(-1, network.agents, -1) for part in (messages, models))
     seen = SeenMessages(
         iteration=iteration,
         network=network,
         knows=attack.knowledge if members is None else "own",
         senders=torch.tensor(sent_by, device=messages.device),
         receivers=None if broadcast else torch.tensor(receivers, device=messages.device),
-        messages=held,
-        models=before,
+        messages=messages,
+        models=models,
         seeds=seeds,
     )
     values = attack.on_messages(seen)
