@@ -70,8 +70,7 @@ class AgentByAgent:
 
         def evaluate(agent: int) -> None:
             dynamic = self._judged(agent, iteration, deciding)
-            rows = models[:, agent].reshape(-1, self._model.width)
-            products, _ = self._pass(agent, rows, dynamic)
+            products, _ = self._pass(agent, models[:, agent], dynamic)
             self._gradient(agent, products, self._held(agent, iteration), out[:, agent])
 
         self._workers.map(evaluate, self._biggest_first)
@@ -81,12 +80,11 @@ class AgentByAgent:
         """See :meth:`bezoar.training.Task.gradients_at`."""
         gradients = torch.empty_like(models)
         costs = torch.empty(models.shape[:2], dtype=torch.float64, device=self._device)
-        rows = common.reshape(-1, self._model.width)
         deciding = judges(self._runs, self._members, models, self.clean_gradients, iteration)
 
         def evaluate(agent: int) -> None:
             dynamic = self._judged(agent, iteration, deciding, models[:, agent])
-            products, log_sums = self._pass(agent, rows, dynamic, want_costs=True)
+            products, log_sums = self._pass(agent, common, dynamic, want_costs=True)
             held = self._held(agent, iteration)
             self._gradient(agent, products, held, gradients[:, agent])
             label_part = (common.double() * held.double()).sum((-1, -2))
@@ -100,7 +98,7 @@ class AgentByAgent:
         out = torch.empty_like(models, memory_format=torch.contiguous_format)
 
         def evaluate(agent: int) -> None:
-            products, _ = self._pass(agent, models[:, agent].reshape(-1, self._model.width))
+            products, _ = self._pass(agent, models[:, agent])
             self._gradient(agent, products, self._true[agent], out[:, agent])
 
         self._workers.map(evaluate, self._biggest_first)
@@ -140,9 +138,9 @@ class AgentByAgent:
         torch.sub(mean.view_as(out), targets, out=out)
 
     def _pass(
-        self, agent: int, rows: Tensor, dynamic: Iterable[Judged] = (), want_costs: bool = False
+        self, agent: int, models: Tensor, dynamic: Iterable[Judged] = (), want_costs: bool = False
     ) -> tuple[Tensor, Tensor]:
-        """Go through an agent's samples once, for models ``rows [runs·classes, width]``.
+        """Go through an agent's samples once, for models ``[runs, classes, width]``.
 
         Of ``dynamic`` labels, the part of the gradient is in the products.
 
@@ -152,29 +150,29 @@ class AgentByAgent:
             samples of the logarithm of the softmax denominator.
         """
         held = self.held[agent]
-        rows = held.narrow(rows)
+        rows = held.narrow(models.reshape(-1, self._model.width))
         height, width = rows.shape
-        models = height // self._model.classes
+        runs = len(models)
         products = workspace("products", (height, width), self._dtype, self._device)
         chances = workspace("chances", (height * BLOCK,), self._dtype, self._device)
-        log_sums = torch.zeros(models, dtype=torch.float64, device=self._device)
+        log_sums = torch.zeros(runs, dtype=torch.float64, device=self._device)
         products.zero_()
         deciding = [(labels, None if by is None else held.narrow(by)) for labels, by in dynamic]
         for first in range(0, len(held.samples), BLOCK):
             samples = held.samples[first : first + BLOCK]
             count = len(samples)
-            by_class = linear(rows, samples).view(models, -1, count)
-            likely = chances[: height * count].view(models, -1, count)
+            by_class = linear(rows, samples).view(runs, -1, count)
+            likely = chances[: height * count].view(runs, -1, count)
             torch.softmax(by_class, dim=1, out=likely)
             if want_costs:
                 # The likeliest class tells: its chance is exp(score) over the denominator.
                 log_sum = by_class.amax(1) - likely.amax(1).log_()
                 log_sums += log_sum.sum(-1, dtype=torch.float64)
-            for (attack, runs, chosen), judge in deciding:
+            for (attack, where, chosen), judge in deciding:
                 # Subtract one at the class that the attack chooses for each dynamic label.
-                judged = by_class[runs] if judge is None else judge @ samples.T
+                judged = by_class[where] if judge is None else judge @ samples.T
                 here = chosen[:, None, first : first + count].to(likely.dtype)
-                likely[runs] = likely[runs].scatter_add_(1, attack.on_scores(judged), -here)
+                likely[where] = likely[where].scatter_add_(1, attack.on_scores(judged), -here)
             products += linear(likely.view(height, count), samples.T)
         return products, log_sums / len(held.samples)
 
