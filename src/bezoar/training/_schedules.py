@@ -10,9 +10,6 @@ from pydantic import AfterValidator
 
 from bezoar._options import AtLeastOne, Part, Positive, Share
 
-#: How step sizes fall after a warm-up.
-Decay = Literal["cosine", "linear"]
-
 
 def _ascending(found: tuple[int, ...]) -> tuple[int, ...]:
     if list(found) != sorted(set(found)):
@@ -92,7 +89,7 @@ class OneCycle(_Scaled):
     """
 
     warm_up: Share = 0.2
-    decay: Decay = "cosine"
+    decay: Literal["cosine", "linear"] = "cosine"
 
     name: ClassVar[str] = "one_cycle"
 
