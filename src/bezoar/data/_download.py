@@ -2,6 +2,7 @@
 
 import os
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,42 +35,31 @@ def download(url: str, path: Path, md5: str) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f"{path.name}.part")
     with Lock(path.with_name(f"{path.name}.lock")):
-        found = pooch.retrieve(
-            url, f"md5:{md5}", path.name, path.parent, downloader=_Resuming(part)
-        )
+        downloader = partial(_resume, part)
+        found = pooch.retrieve(url, f"md5:{md5}", path.name, path.parent, downloader=downloader)
     return Path(found)
 
 
-class _Resuming:
-    """Downloads into a file that stays if the download breaks off.
+def _resume(part: Path, url: str, output_file: str, _: Any) -> None:
+    """Download into ``part``, which stays if that breaks off; the whole becomes ``output_file``."""
+    import requests
 
-    Args:
-        part: that file.
-    """
-
-    def __init__(self, part: Path) -> None:
-        self._part = part
-
-    def __call__(self, url: str, output_file: str, _: Any) -> None:
-        """Have the whole content of an address in a file."""
-        import requests
-
-        have = self._part.stat().st_size if self._part.exists() else 0
-        wanted = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
-        with requests.get(url, headers=wanted, stream=True, timeout=TIMEOUT) as response:
-            if response.status_code == requests.codes.requested_range_not_satisfiable:
-                os.replace(self._part, output_file)  # nothing is missing; its checksum will tell
-                return
-            response.raise_for_status()
-            goes_on = response.headers.get("Content-Range", "").startswith(f"bytes {have}-")
-            have = have if goes_on else 0
-            more = int(response.headers.get("Content-Length", 0))
-            with open(self._part, "ab" if goes_on else "wb") as file, _bar() as bar:
-                task = bar.add_task(Path(url).name, total=have + more or None, completed=have)
-                for chunk in response.iter_content(CHUNK):
-                    file.write(chunk)
-                    bar.advance(task, len(chunk))
-        os.replace(self._part, output_file)
+    have = part.stat().st_size if part.exists() else 0
+    wanted = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
+    with requests.get(url, headers=wanted, stream=True, timeout=TIMEOUT) as response:
+        if response.status_code == requests.codes.requested_range_not_satisfiable:
+            os.replace(part, output_file)  # nothing is missing; its checksum will tell
+            return
+        response.raise_for_status()
+        goes_on = response.headers.get("Content-Range", "").startswith(f"bytes {have}-")
+        have = have if goes_on else 0
+        more = int(response.headers.get("Content-Length", 0))
+        with open(part, "ab" if goes_on else "wb") as file, _bar() as bar:
+            task = bar.add_task(Path(url).name, total=have + more or None, completed=have)
+            for chunk in response.iter_content(CHUNK):
+                file.write(chunk)
+                bar.advance(task, len(chunk))
+    os.replace(part, output_file)
 
 
 def _bar() -> Any:
