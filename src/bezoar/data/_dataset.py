@@ -79,7 +79,8 @@ class Dataset:
                 f"{part}_labels: expected 0 … {self.classes - 1}, "
                 f"found {labels.min()} … {labels.max()}"
             )
-        return labels.astype(np.int64, copy=False)
+        checked: NDArray[np.int64] = labels.astype(np.int64, copy=False)
+        return checked
 
     @property
     def sample_shape(self) -> tuple[int, ...]:

@@ -108,9 +108,9 @@ def _dataset(name: str, contents: Iterable[bytes], class_names: tuple[str, ...])
     dataset = Dataset(
         name=name,
         train=train[:, None],
-        train_labels=train_labels,
+        train_labels=train_labels.astype(np.int64),
         test=test[:, None],
-        test_labels=test_labels,
+        test_labels=test_labels.astype(np.int64),
         classes=len(class_names),
         class_names=class_names,
     )

@@ -48,14 +48,13 @@ def from_npz(path: Path) -> Dataset:
 def _read(path: Path, version: FileVersion) -> Dataset:
     arrays = _arrays(path)
     labels = {key: arrays[key] for key in ("y_train", "y_test")}
+    count = sum(found.size for found in labels.values())
     for key, found in labels.items():
         if found.ndim != 1 or len(found) == 0 or not np.issubdtype(found.dtype, np.integer):
             raise BezoarError(
                 f"{path}: {key}: expected a list of integers, found {found.dtype} of shape "
                 f"{list(found.shape)}"
             )
-    count = sum(map(len, labels.values()))
-    for key, found in labels.items():
         if found.max() > count:
             raise BezoarError(
                 f"{path}: {key}: expected the numbers of classes, from 0 without gaps, found "
@@ -65,9 +64,9 @@ def _read(path: Path, version: FileVersion) -> Dataset:
         return Dataset(
             name=path.stem,
             train=_samples(arrays["x_train"], "train"),
-            train_labels=labels["y_train"],
+            train_labels=labels["y_train"].astype(np.int64),
             test=_samples(arrays["x_test"], "test"),
-            test_labels=labels["y_test"],
+            test_labels=labels["y_test"].astype(np.int64),
             classes=int(max(found.max() for found in labels.values())) + 1,
         )
     except BezoarError as error:
