@@ -6,7 +6,14 @@ import time
 import pytest
 import torch
 
+from bezoar import BezoarError
 from bezoar.training import Workers
+
+
+@pytest.mark.parametrize("count", [0, -1, 1.5])
+def test_a_number_of_workers_that_cannot_be_is_refused(count):
+    with pytest.raises(BezoarError, match="workers: expected an integer of at least 1, found"):
+        Workers(count)
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])

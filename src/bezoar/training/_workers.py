@@ -10,11 +10,13 @@ from typing import Any, TypeVar
 
 import torch
 
-#: Pieces are done one after the other only if that takes less than this share of the time: where
-#: both are about as fast, the choice, and with it last bits, must not be left to chance.
+from bezoar._checks import whole
+
+#: Pieces are done one after the other only if that takes less than this share of the time. The
+#: choice decides last bits, so it must not depend on chance where both are about as fast.
 CLEARLY = 0.8
 
-#: Either is timed this often, or for this many seconds, but twice at least.
+#: Each of the two ways is timed this often, or for this many seconds, but at least twice.
 ROUNDS, SECONDS = 8, 1.0
 
 Item = TypeVar("Item")
@@ -52,7 +54,7 @@ class Workers:
     """
 
     def __init__(self, count: int | None = None) -> None:
-        self.count = count or available_cores()
+        self.count = available_cores() if count is None else whole("workers", count, 1)
         # The calling thread works too: it is awake, and the data is in its cache.
         self._others = ThreadPoolExecutor(max(1, self.count - 1), "bezoar", initializer=_one_thread)
 
