@@ -77,7 +77,7 @@ def test_batches_are_part_of_the_identity(small_mnist, workers):
     options = ({}, {"batch": 4}, {"batch": 5}, {"batch": 4, "order": "consecutive"})
     told = {task_of(small_mnist, [run_of()], workers, **each).identity() for each in options}
     assert len(told) == 4
-    with pytest.raises(BezoarError, match="batches: agents cannot be taken in batches with batch"):
+    with pytest.raises(BezoarError, match=r"batches: .* a batch of .* found True; allowed: False"):
         task_of(small_mnist, [run_of()], workers, batches=True, batch=4)
     with pytest.raises(BezoarError, match="batch: expected an integer of at least 1, found 0"):
         task_of(small_mnist, [run_of()], workers, batch=0)

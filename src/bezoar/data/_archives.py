@@ -54,7 +54,7 @@ def read_tar(path: Path, most_bytes: int = MOST_BYTES) -> dict[str, bytes]:
 
 @contextmanager
 def open_zip(path: Path, most_bytes: int = MOST_BYTES) -> Iterator[zipfile.ZipFile]:
-    """A ``.zip`` archive that was looked through; damage found later is an error of ours too."""
+    """A ``.zip`` archive that was looked through; damage found later is a BezoarError, too."""
     with _refusing_damage(path), zipfile.ZipFile(path) as archive:
         entries = archive.infolist()
         for entry in entries:

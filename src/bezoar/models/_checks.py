@@ -1,4 +1,4 @@
-"""What the makers of models refuse."""
+"""Checks of what models are made for."""
 
 from bezoar._errors import BezoarError
 

@@ -56,7 +56,7 @@ class NetworkModel(Model):
 
 @cache
 def network_model(make: ModuleMaker) -> Callable[..., NetworkModel]:
-    """What takes a network's options alone, as other parts that are chosen by name do.
+    """A function of a network's options alone, as other parts that are chosen by name are made.
 
     ``make`` is a class or function of the shape of a sample, the number of classes, and options.
     """

@@ -35,8 +35,8 @@ class DynamicLabels(NamedTuple):
     chosen: Tensor
 
 
-#: Dynamic labels, and who decides about them in these runs, ``[r, classes, width]``; ``None``: the
-#: models at which gradients are taken.
+#: Dynamic labels, and the models ``[r, classes, width]`` whose scores decide about them in these
+#: runs; ``None`` stands for the models at which gradients are taken.
 Judged = tuple[DynamicLabels, Tensor | None]
 
 
@@ -142,7 +142,7 @@ class AgentByAgent:
     ) -> tuple[Tensor, Tensor]:
         """Go through an agent's samples once, for models ``[runs, classes, width]``.
 
-        Of ``dynamic`` labels, the part of the gradient is in the products.
+        The products contain what ``dynamic`` labels add to the gradient.
 
         Returns:
             ``[runs·classes, narrow]`` the sum of probabilities times the samples that are held, in

@@ -23,8 +23,8 @@ PADDING = 4
 class Labels:
     """The labels of some samples, as one agent in one run holds them.
 
-    They are those that are ``held [n]``, but where ``dynamic [n]`` is true the attack decides
-    instead, by the scores that its judge gives; ``None`` is nowhere.
+    They are in ``held [n]``. Where ``dynamic [n]`` is true, the attack chooses others instead, by
+    the scores that its judge gives; if ``dynamic`` is ``None``, it chooses none.
     """
 
     held: Tensor
@@ -103,8 +103,8 @@ class AgentSamples:
 def poisoned_labels(task: DatasetTask) -> Iterator[tuple[int, int, Ints, Bools]]:
     """Every run and poisoned agent in it, with the labels that the agent trains with.
 
-    The last is true where the attack decides instead, in every iteration anew. All other agents
-    have the true labels.
+    The last array is true where the attack instead chooses a label anew in every iteration. All
+    other agents have the true labels.
     """
     dataset = task.dataset
     for number, run in enumerate(task.runs):

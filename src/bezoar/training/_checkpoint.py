@@ -35,7 +35,7 @@ _STATE, _METRICS, _ITERATIONS = "state/", "metrics/", "iterations"
 
 
 class CheckpointError(BezoarError):
-    """A checkpoint cannot be gone on from: it is damaged, or was made in another training."""
+    """Training cannot go on from a checkpoint: it is damaged, or of another training."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ class Checkpoint:
     def check(self, subject: Sequence[str], state: State) -> None:
         """Refuse to go on with another training than the one this was made in.
 
-        It is told by what is to be trained, and by a state like those of the training.
+        ``subject`` and ``state`` are those of the training that would go on.
         """
         for expected, found in zip_longest(subject, self.subject, fillvalue="nothing"):
             if expected != found:

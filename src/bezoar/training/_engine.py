@@ -24,7 +24,7 @@ from bezoar.training._ranks import AllHere, Everyone
 from bezoar.training._run import State
 from bezoar.training._task import Task
 
-#: Is told of an exchange: the iteration, what was sent, what became of it.
+#: Is called after an iteration with its number, what was sent, and the next models.
 Observer = Callable[[int, Tensor, Tensor], Any]
 
 
@@ -93,11 +93,12 @@ class Engine:
             sent in the next.
         algorithm: what an iteration makes of the models; by default it is Algorithm 1.
         agent_metrics: whether to take accuracy and test loss of every single agent, too.
-        listening: the iterations after which it is kept who listened to whom.
+        listening: the iterations of which the weights that agents gave to each other are kept.
         tuning: how exchanges are computed.
         exchanges: how messages become models in each iteration; by default in memory, all agents
             at once.
-        everyone: what knows of agents that are trained elsewhere; by default all are here.
+        everyone: how numbers of agents that are trained elsewhere are gathered; by default all
+            agents are trained here.
     """
 
     def __init__(
@@ -222,7 +223,7 @@ class Engine:
     def exchange(self, state: State, sent: Sent, k: int, out: Tensor) -> Tensor:
         """Every agent's rule, applied to what it received; written into ``out``.
 
-        That must be no memory of what is sent, nor of what a rule remembers.
+        ``out`` must not share memory with what is sent, nor with what a rule remembers.
         """
         exchange, kept = self._exchanges.at(k), k in self.listening
         tell = kept or ("shares" in self.meter.needs and self._is_measured(k))
@@ -251,13 +252,13 @@ class Engine:
 
         Args:
             progress: called after every iteration with its number and the latest metrics.
-            observe: called after every exchange with the iteration's number, what the agents hold
-                before it and what they made of it, both ``[runs, agents, …]`` and both valid
-                until it returns.
+            observe: called after every iteration with its number, what agents send if they follow
+                the protocol, and the next models, both ``[runs, agents, …]`` and both valid until
+                it returns.
             start: where an earlier training of the same runs stood; the results are the same, to
                 the last bit, as if it had never stopped.
-            keep: called after every iteration with where training stands. That costs nothing:
-                what it is given is valid until it returns, and is worth writing now and then.
+            keep: called after every iteration with a checkpoint, which is valid until it returns.
+                To make one costs nothing; to write one now and then is enough.
 
         Returns:
             One history a run.
@@ -347,7 +348,7 @@ class Engine:
 
 
 def check_listening(found: Sequence[int], iterations: int) -> tuple[int, ...]:
-    """The iterations after which it is kept who listened to whom, in order and each once."""
+    """The iterations of which weights are kept, see :class:`Engine`, in order and each once."""
     if wrong := [k for k in found if k not in range(1, iterations + 1)]:
         raise BezoarError(f"listening: expected iterations 1 … {iterations}, found {wrong[0]}")
     return tuple(sorted(set(found)))

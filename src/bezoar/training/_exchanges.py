@@ -16,7 +16,7 @@ KEPT = 16
 class OneExchange(Protocol):
     """Turns what is sent in one iteration into next models; see :class:`bezoar.exchange.Exchange`.
 
-    Whoever cannot tell the weights of inputs has no :attr:`links`, and is not asked for them.
+    One that does not know the weights of inputs has no :attr:`links`, and is not asked for weights.
     """
 
     @property

@@ -108,7 +108,7 @@ def _keep(values: Tensor, before: Tensor, awake: Tensor) -> None:
 def _with_last(false: FalseMessages, last: Tensor, awake: Tensor) -> FalseMessages:
     """False messages of those who are awake, and the last ones of those who sleep.
 
-    ``last [runs, most, D]`` has the messages of each run in their order; it is brought forward.
+    ``last [runs, most, D]`` has the messages of each run in their order; it is updated in place.
     """
     _, first = np.unique(false.rows, return_index=True)
     runs, senders = false.runs[first], false.senders[first]

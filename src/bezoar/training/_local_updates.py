@@ -23,7 +23,7 @@ class LocalUpdates:
         return {name: torch.zeros_like(models) for name in self.names}
 
     def __call__(self, state: State, gradients: Tensor, iteration: int) -> Tensor:
-        """The messages, in the memory of the gradients; what is remembered is brought forward."""
+        """The messages, in the memory of the gradients; what is remembered is updated in place."""
         tensors = {name: state.tensors[name].flatten(2) for name in ("models", *self.names)}
         models, flat = tensors["models"], gradients.flatten(2)
 

@@ -1,4 +1,4 @@
-"""How fast this machine is at what training consists of, and how much that is."""
+"""How fast this machine multiplies matrices, and how many operations a training takes."""
 
 import statistics
 import time

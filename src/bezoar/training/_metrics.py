@@ -15,18 +15,16 @@ from bezoar.training._ranks import Everyone
 from bezoar.training._run import State
 from bezoar.training._task import Task
 
-#: What may be needed: the test of the average model, of it on samples with a patch, of the average
-#: over all agents or of the regular agents' own; the loss beside the accuracy, and of poisoned
-#: agents, too; every agent's gradient at the average model; or who was listened to.
+#: What a metric may need.
 Need = Literal[
-    "average test",
-    "patch test",
-    "test of all",
-    "agent tests",
-    "test loss",
-    "agent losses",
-    "gradients",
-    "shares",
+    "average test",  # of the regular agents' average model
+    "patch test",  # of the same model, on samples with the patch of an attack
+    "test of all",  # of the average over all agents
+    "agent tests",  # of the regular agents' own models
+    "test loss",  # of the average model, beside its accuracy
+    "agent losses",  # of all agents' own models, poisoned ones included
+    "gradients",  # of every agent, at the average model
+    "shares",  # of the weights of an agent, what it gave to poisoned agents
 ]
 
 #: What is measured of single agents on request, and where a measurement has it.
@@ -42,11 +40,11 @@ class Metric:
 
     Attributes:
         name: what it is called in specs and files.
-        title: what it is, in a sentence without its end.
-        axis: what stands beside the axis of a figure.
+        title: what it is, as a phrase.
+        axis: the label of its axis in a figure.
         compute: ``[runs]`` its values, float64; NaN where it is not defined.
         needs: what it is computed from, beside the models.
-        column: what stands above its column in the table of a run; ``None`` if it has none there.
+        column: the heading of its column in the table of a run; ``None`` if it has none there.
         more_is_better: whether more is better; ``None`` if neither more nor less is.
         logarithmic: whether its axis is logarithmic.
     """
@@ -218,7 +216,7 @@ def largest(values: Tensor, among: Tensor) -> Tensor:
     return found.masked_fill(~among.any(1), torch.nan)
 
 
-#: In the order in which they are told: what the agents themselves hold comes before their average
+#: In the order in which they are shown: what the agents themselves hold comes before their average
 #: model, which nobody holds.
 _ALL = (
     Metric(

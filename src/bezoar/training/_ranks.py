@@ -96,14 +96,14 @@ class Ranks:
         return values
 
     def tell(self, content: bytes) -> None:
-        """Tell the other ranks something; they ask with :meth:`told`. The first rank tells."""
+        """Send something from the first rank to all others, which receive it with :meth:`told`."""
         with _lost():
             distributed.broadcast(torch.tensor([len(content)]), 0)
             if content:
                 distributed.broadcast(torch.frombuffer(bytearray(content), dtype=torch.uint8), 0)
 
     def told(self) -> bytes:
-        """What the first rank tells."""
+        """What the first rank sends with :meth:`tell`."""
         length = torch.zeros(1, dtype=torch.int64)
         with _lost():
             distributed.broadcast(length, 0)

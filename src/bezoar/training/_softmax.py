@@ -73,7 +73,10 @@ class SoftmaxTask(DatasetTask):
         if batches is None:
             batches = batch is None and self.largest_part < FEW_SAMPLES
         if batches and batch is not None:
-            raise BezoarError(f"batches: agents cannot be taken in batches with batch {batch}")
+            raise BezoarError(
+                f"batches: gradients over a batch of {batch} samples are computed agent by agent, "
+                "found True; allowed: False"
+            )
         self._way = (AgentsInBatches if batches else AgentByAgent)(self, self.model)
         self._stamped = StampedAgents(self, self.model)
         self._sampled: SoftmaxBatches | None = None

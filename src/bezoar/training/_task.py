@@ -97,7 +97,7 @@ class Task(ABC):
         """Every agent's gradient ``∇f̂_w(x_w)`` at its own model.
 
         Args:
-            state: where training stands. What it holds beside the models may be brought forward.
+            state: where training stands. Tensors beside the models may be updated in place.
             update: which local update it is for, counted from 1 over all iterations.
             out: memory like the models, in which the result may be written.
         """
@@ -106,7 +106,7 @@ class Task(ABC):
     def gradients_at(
         self, common: Tensor, models: Tensor, iteration: int = 1
     ) -> tuple[Tensor, Tensor]:
-        """Full gradients and costs of every agent at one model a run.
+        """Full gradients and costs of every agent, at one model for each run.
 
         Args:
             common: ``[runs, …]`` where to take them.
@@ -150,7 +150,7 @@ class Task(ABC):
                 out, and the target is right for all others.
 
         Returns:
-            One number a tested model and one again, float64.
+            The accuracy and the loss of each tested model, float64.
         """
         raise BezoarError("metrics: this task has nothing to test models on")
 
@@ -177,7 +177,7 @@ class Task(ABC):
 
     @abstractmethod
     def identity(self) -> str:
-        """What tells this task from others, the runs aside: a checkpoint belongs to it."""
+        """A text that differs from that of any other task, the runs aside; for checkpoints."""
 
 
 def check_runs(runs: Sequence[Run]) -> None:

@@ -53,7 +53,7 @@ class VaryingFeatures:
     def narrow(self, models: Tensor) -> Tensor:
         """``[..., narrow]`` models ``[..., width]`` that give the same scores to the samples here.
 
-        It is linear, so what scores samples as a model does may be given, too.
+        It is linear, so gradients that score samples as models do may be given, too.
         """
         if not self._narrow:
             return models
