@@ -58,9 +58,9 @@ class Task(ABC):
         workers: the threads that share the work.
         dtype: ``"float32"`` or ``"float64"``.
         device: a torch device.
-        members: the numbers of the agents that are trained here, in the order of every tensor's
-            second dimension; by default all. Their numbers, not their places, decide random
-            choices, so that an agent does the same wherever it is trained.
+        members: the numbers of the agents that are trained here, ascending, in the order of every
+            tensor's second dimension; by default all. Their numbers, not their places, decide
+            random choices, so that an agent does the same wherever it is trained.
     """
 
     #: Whether there is something to test models on.
@@ -206,11 +206,11 @@ def check_runs(runs: Sequence[Run]) -> None:
 
 
 def check_members(members: Sequence[int] | None, agents: int) -> tuple[int, ...]:
-    """The agents that are trained, each once; by default all."""
+    """The agents that are trained, ascending; by default all."""
     found = tuple(range(agents) if members is None else members)
-    if not found or len(set(found)) < len(found) or not set(found) <= set(range(agents)):
+    if not found or list(found) != sorted(set(found) & set(range(agents))):
         raise BezoarError(
-            f"members: expected different agents of 0 … {agents - 1}, found {list(found)}"
+            f"members: expected ascending agents of 0 … {agents - 1}, found {list(found)}"
         )
     return found
 
