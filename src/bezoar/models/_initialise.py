@@ -6,7 +6,7 @@ from math import prod, sqrt
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from bezoar._errors import BezoarError
 from bezoar._seeds import Purpose, generator
@@ -72,7 +72,10 @@ def _initialise(module: nn.Module, name: str, rng: np.random.Generator) -> None:
     elif isinstance(module, _DRAWN):
         bound = 1 / sqrt(prod(module.weight.shape[1:]))
         for parameter in module.parameters(recurse=False):
-            _draw(parameter, bound, rng)
+            # numpy's numbers do not depend on the processor, or on the parameter's type and device.
+            values = rng.uniform(-bound, bound, size=tuple(parameter.shape))
+            with torch.no_grad():
+                parameter.copy_(torch.from_numpy(values))
     elif isinstance(module, _NORMS):
         module.reset_parameters()  # ones and zeros
     elif any(True for _ in module.parameters(recurse=False)):
@@ -83,10 +86,3 @@ def _initialise(module: nn.Module, name: str, rng: np.random.Generator) -> None:
     else:
         for inner, child in module.named_children():
             _initialise(child, f"{name}.{inner}" if name else inner, rng)
-
-
-def _draw(parameter: Tensor, bound: float, rng: np.random.Generator) -> None:
-    # numpy's numbers do not depend on the processor, nor on the parameter's type and device.
-    values = rng.uniform(-bound, bound, size=tuple(parameter.shape))
-    with torch.no_grad():
-        parameter.copy_(torch.from_numpy(values))
