@@ -22,7 +22,8 @@ MOST_BYTES = 1 << 30
 #: The entries an archive may have: twice what the largest official one has.
 MOST_ENTRIES = 250_000
 
-_DAMAGES = (
+#: What is raised while a damaged archive is read.
+DAMAGES = (
     tarfile.TarError,
     zipfile.BadZipFile,
     zlib.error,
@@ -84,5 +85,5 @@ def _check_size(path: Path, entries: int, size: int, most_bytes: int) -> None:
 def _refusing_damage(path: Path) -> Iterator[None]:
     try:
         yield
-    except _DAMAGES as error:
+    except DAMAGES as error:
         raise BezoarError(f"{path}: damaged or not an archive: {error}") from error

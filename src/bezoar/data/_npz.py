@@ -1,7 +1,6 @@
 """A dataset in a file of the user's own."""
 
 import zipfile
-import zlib
 from functools import lru_cache
 from pathlib import Path
 
@@ -10,22 +9,13 @@ from numpy.typing import NDArray
 
 from bezoar._errors import BezoarError
 from bezoar._files import FileVersion, file_version
+from bezoar.data._archives import DAMAGES
 from bezoar.data._dataset import Dataset
 
 KEYS = ("x_train", "y_train", "x_test", "y_test")
 
 #: How many channels an image may have; this tells [n, h, w, c] and [n, c, h, w] apart.
 CHANNELS = (1, 3, 4)
-
-_UNREADABLE = (
-    ValueError,
-    OSError,
-    EOFError,
-    MemoryError,
-    RuntimeError,  # encrypted, or packed in a way that is not known
-    zipfile.BadZipFile,
-    zlib.error,
-)
 
 
 def from_npz(path: Path) -> Dataset:
@@ -83,7 +73,7 @@ def _arrays(path: Path) -> dict[str, NDArray[np.generic]]:
             if not missing:
                 return {key: file[key] for key in KEYS}
             found = ", ".join(file.files) or "none"
-    except _UNREADABLE as error:
+    except (*DAMAGES, ValueError, MemoryError) as error:
         raise BezoarError(f"{path}: not a .npz file of plain arrays: {error}") from error
     raise BezoarError(f"{path}: expected an array {missing[0]!r}, found {found}")
 
