@@ -243,7 +243,7 @@ def _median_inputs(neighbourhood: Neighbourhood, squared: Tensor, both: Tensor) 
     pulls.diagonal(dim1=-2, dim2=-1).sub_(pulls.sum(-1))
     pulled = ((pulls @ neighbourhood.gram) * pulls).sum(-1)
     usable = both.diagonal(dim1=-2, dim2=-1)
-    equal = usable.sum(-1, keepdim=True) - apart.sum(-1)
+    equal = (usable.sum(-1, keepdim=True) - apart.sum(-1)).to(torch.float64)
     return (pulled < (equal - ROUNDING).square_()) & usable
 
 
