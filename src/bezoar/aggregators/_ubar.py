@@ -49,7 +49,8 @@ class UBAR(WeightedAggregator):
         assert neighbourhood.losses is not None
         squared = neighbourhood.distances_to_own()
         squared[..., 0] = -1  # the own message comes before all others
-        count = (self.share * (neighbourhood.size - 1) + ROUNDING).floor().clamp_(min=1)
+        neighbours = (neighbourhood.size - 1).to(torch.float64)
+        count = (self.share * neighbours + ROUNDING).floor().clamp_(min=1)
         ranks, finite = neighbourhood.ranks(squared), neighbourhood.finite
         near = (ranks >= 1) & (ranks <= count.unsqueeze(-1)) & neighbourhood.mask
         near &= finite & finite[..., :1]
