@@ -255,6 +255,6 @@ def _values(neighbourhood: Neighbourhood, raw: Tensor, members: Tensor) -> Tenso
     cosine.diagonal(dim1=-2, dim2=-1).zero_()
     inside = members.unsqueeze(-1) & members.unsqueeze(-2)
     least = cosine.masked_fill(~inside, torch.inf).amin(-1).masked_fill_(~members, 0)
-    size = members.sum(-1)
+    size = members.sum(-1).to(torch.float64)
     mean = least.sum(-1) / size.clamp(min=1)
     return size / neighbourhood.size * (1 - mean)
