@@ -59,15 +59,18 @@ class DenseExchange:
         size = 8 * MATRICES * len(each) * everyone.slots**2
         most = everyone.agents if self._rule.reads == "nothing" else tuning.matrix_bytes // size
         self._parts = everyone.some(max(1, most))
-        self._constant: _Weights | None = None
+        self._constant: dict[torch.dtype, _Weights] = {}
 
     def weigh(self, sent: Sent, tell: Tell | None, map: Map) -> "Weighted":
         """What everyone gives to the rows of its run; tell it, if somebody asks."""
         table = _Table(sent, self._runs, self._rule.remembers())
         if self._rule.reads != "nothing" or sent.false is not None:
             found = self._weigh(table, map)
-        else:
-            found = self._constant = self._constant or self._weigh(table, map)
+        else:  # the same in every exchange of messages of this type
+            dtype = sent.messages.dtype
+            if dtype not in self._constant:
+                self._constant[dtype] = self._weigh(table, map)
+            found = self._constant[dtype]
         if tell is not None:
             for here, weights in found.given:
                 tell(self._runs, here, weights)
