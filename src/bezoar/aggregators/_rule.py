@@ -18,7 +18,7 @@ from bezoar._errors import BezoarError
 from bezoar._options import Count, Part
 from bezoar._workspace import workspace
 from bezoar.aggregators._neighbourhood import Neighbourhood, OutputLayer
-from bezoar.networks import Network, as_network
+from bezoar.networks import Network
 
 #: What a rule may look at beside the messages of this exchange: the agent's own last output, and
 #: its model before the local update, which in Algorithm 1 are the same; a model of zeros; and what
@@ -104,7 +104,7 @@ class Aggregator(Part):
         """
         from bezoar.exchange import exchange_once
 
-        return exchange_once(self, messages, as_network(network))
+        return exchange_once(self, messages, network)
 
     def at(
         self,
@@ -241,6 +241,21 @@ class Aggregator(Part):
         return " ".join([self.label or self.name, ", ".join(changed)]).strip()
 
 
+@dataclass(frozen=True)
+class Estimating(Aggregator):
+    """A rule that takes some of its inputs for poisoned.
+
+    Args:
+        estimate: the number of poisoned inputs ``Q_w``: ``"exact"``, ``"max"``, a number for all,
+            or such a number as ``"up_to_2"``, lower where the rule cannot bear so many.
+    """
+
+    estimate: Estimate = "exact"
+
+    def inputs_needed(self, estimate: Any) -> Any:
+        return estimate + 1
+
+
 class WeightedAggregator(Aggregator, ABC):
     """A rule that returns a combination of its inputs.
 
@@ -256,19 +271,8 @@ class WeightedAggregator(Aggregator, ABC):
         """``[..., m]`` the weight of each slot; they sum to one and are zero at padding."""
 
 
-@dataclass(frozen=True)
-class EstimatingAggregator(WeightedAggregator):
-    """A rule by weights that takes some of its inputs for poisoned.
-
-    Args:
-        estimate: the number of poisoned inputs ``Q_w``: ``"exact"``, ``"max"``, a number for all,
-            or such a number as ``"up_to_2"``, lower where the rule cannot bear so many.
-    """
-
-    estimate: Estimate = "exact"
-
-    def inputs_needed(self, estimate: Any) -> Any:
-        return estimate + 1
+class EstimatingAggregator(Estimating, WeightedAggregator):
+    """A rule by weights that takes some of its inputs for poisoned."""
 
 
 class CoordinateAggregator(Aggregator, ABC):
