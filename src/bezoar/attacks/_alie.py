@@ -19,8 +19,6 @@ class ALIE(AttackOnInputs):
     hears, coordinate by coordinate.
 
     Args:
-        broadcast: whether all neighbours are sent the same, made of the messages of all regular
-            agents.
         z: how many deviations; or ``"hidden"``: so many that, were coordinates normal, a majority
             of the ``n`` inputs would be no nearer to the mean. With ``P`` poisoned inputs and
             ``s = ⌊n/2 + 1⌋ − P``, that is ``Φ⁻¹((n − P − s) / (n − P))``.

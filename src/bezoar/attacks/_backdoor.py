@@ -34,9 +34,7 @@ class Backdoor(LabelAttack):
     name: ClassVar[str] = "backdoor"
 
     def check(self, classes: int) -> None:
-        if self.target >= classes:
-            allowed = f"allowed: 0 … {classes - 1}"
-            raise BezoarError(f"attack {self.name}: target {self.target} is not a class; {allowed}")
+        self.check_class("target", classes)
 
     def check_samples(self, samples: NDArray[np.generic]) -> None:
         height, width = _height_and_width(samples.shape[1:])

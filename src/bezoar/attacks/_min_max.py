@@ -12,7 +12,12 @@ from bezoar.attacks._regular_inputs import AttackOnInputs, RegularInputs, mean_a
 
 @dataclass(frozen=True)
 class _FarthestAllowed(AttackOnInputs):
-    """``μ − γ p``, with the largest ``γ`` that a bound on distances allows, in closed form."""
+    """``μ − γ p``, with the largest ``γ`` that a bound on distances allows, in closed form.
+
+    Args:
+        direction: ``p``: the ``"deviation"`` of the regular messages, their ``"mean"``, or its
+            ``"sign"``.
+    """
 
     direction: Literal["deviation", "mean", "sign"] = "deviation"
 
@@ -42,12 +47,6 @@ class MinMax(_FarthestAllowed):
 
     ``γ`` is the largest for which ``m`` is no farther from any regular message that the receiver
     hears than the two of these farthest apart are from each other.
-
-    Args:
-        broadcast: whether all neighbours are sent the same, made of the messages of all regular
-            agents.
-        direction: ``p``: the ``"deviation"`` of the regular messages, their ``"mean"``, or its
-            ``"sign"``.
     """
 
     name: ClassVar[str] = "min_max"
@@ -68,12 +67,6 @@ class MinSum(_FarthestAllowed):
 
     ``γ`` is the largest for which the squared distances of ``m`` to the regular messages that the
     receiver hears have no larger sum than those of some regular message.
-
-    Args:
-        broadcast: whether all neighbours are sent the same, made of the messages of all regular
-            agents.
-        direction: ``p``: the ``"deviation"`` of the regular messages, their ``"mean"``, or its
-            ``"sign"``.
     """
 
     name: ClassVar[str] = "min_sum"
