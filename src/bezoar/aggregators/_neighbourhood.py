@@ -1,7 +1,7 @@
 """What an agent has after the exchange, and what a rule may ask about it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Protocol
 
 import torch
@@ -123,9 +123,9 @@ class Neighbourhood:
     def of(self, runs: slice) -> "Neighbourhood":
         """The neighbourhoods of these runs. If all runs share one network, its part stays."""
         parts: dict[str, Any] = {
-            each.name: value[runs] if len(value) > 1 else value
-            for each in fields(self)
-            if isinstance(value := getattr(self, each.name), Tensor)
+            name: value[runs] if len(value) > 1 else value
+            for name, value in vars(self).items()
+            if isinstance(value, Tensor)
         }
         return replace(self, **parts)
 

@@ -402,3 +402,8 @@ def one_hot(like: Tensor, slot: int) -> Tensor:
     weights = torch.zeros(like.shape, dtype=torch.float64, device=like.device)
     weights[..., slot] = 1
     return weights
+
+
+def moved_towards(moves: Tensor) -> Tensor:
+    """``[..., m]`` the weights of ``y_w + Σ_v s_v (y_v − y_w)``, with the moves ``s [..., m]``."""
+    return one_hot(moves, 0) * (1 - moves.sum(-1, keepdim=True)) + moves

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from bezoar._options import AtLeastOne, Share
 from bezoar.aggregators._neighbourhood import TIE, Neighbourhood
-from bezoar.aggregators._rule import WeightedAggregator, one_hot
+from bezoar.aggregators._rule import WeightedAggregator, moved_towards
 
 #: A share of a number of neighbours this close to a whole number is that number.
 ROUNDING = 1e-9
@@ -61,5 +61,4 @@ class UBAR(WeightedAggregator):
         seen = losses.clamp(max=torch.finfo(losses.dtype).max / 2).masked_fill_(~near, torch.inf)
         best = neighbourhood.smallest(seen) & near
         chosen = torch.where(good.any(-1, keepdim=True), good, best).to(torch.float64)
-        others = chosen * (1 - self.own) / chosen.sum(-1, keepdim=True).clamp(min=1)
-        return others + one_hot(finite, 0) * (1 - others.sum(-1, keepdim=True))
+        return moved_towards(chosen * (1 - self.own) / chosen.sum(-1, keepdim=True).clamp(min=1))
