@@ -126,7 +126,8 @@ class DenseExchange:
         def recompute(rows: Tensor) -> Tensor:
             return inner_products(replace(inputs, rows=rows), self._tuning)
 
-        most = max(1, self._tuning.piece_bytes // (inputs.rows.shape[-1] * inputs.row_bytes))
+        size = inputs.rows.shape[-1] * inputs.sent.messages[0, 0].nbytes
+        most = max(1, self._tuning.piece_bytes // size)
         return torch.cat(list(map(recompute, inputs.rows.split(most))))
 
 

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -84,11 +84,6 @@ class GatheredInputs:
         return places, inputs + len(self.remembered), self.sent.messages.shape[-1]
 
     @property
-    def row_bytes(self) -> int:
-        """The size of a message."""
-        return self.sent.messages[0, 0].nbytes
-
-    @property
     def dtype(self) -> torch.dtype:
         """The type of the messages."""
         return self.sent.messages.dtype
@@ -156,10 +151,11 @@ class GatheredInputs:
         return sums
 
 
+@dataclass(eq=False)
 class GatheredExchange(ABC):
     """A rule on one network, in some runs, applied neighbourhood by neighbourhood.
 
-    Args:
+    Attributes:
         runs: the numbers of the runs.
         rule: the rule.
         agents: the number of agents in the network.
@@ -167,17 +163,12 @@ class GatheredExchange(ABC):
         tuning: how the work is cut up.
     """
 
-    def __init__(
-        self,
-        runs: Sequence[int],
-        rule: Aggregator,
-        agents: int,
-        parts: Sequence[Neighbourhoods],
-        tuning: Tuning,
-    ) -> None:
-        self._runs, self._agents, self._parts, self._tuning = runs, agents, parts, tuning
-        self._remembered = rule.remembers()
-        self._kept: dict[object, list[Piece]] = {}
+    runs: Sequence[int]
+    rule: Aggregator
+    agents: int
+    parts: Sequence[Neighbourhoods]
+    tuning: Tuning
+    _kept: dict[object, list[Piece]] = field(default_factory=dict, init=False)
 
     def __call__(self, sent: Sent, models: Tensor, tell: Tell | None, map: Map) -> None:
         """Write the next models and tell the weights, if somebody asks."""
@@ -194,8 +185,8 @@ class GatheredExchange(ABC):
         """The runs and agents of a part in pieces of at most so many places."""
         for here in part.some(max(1, most)):
             together = max(1, most // here.agents)
-            for start in range(0, len(self._runs), together):
-                yield Piece(self._runs[start : start + together], here, self._agents)
+            for start in range(0, len(self.runs), together):
+                yield Piece(self.runs[start : start + together], here, self.agents)
 
     @abstractmethod
     def _pieces(self, sent: Sent) -> Iterator[Piece]:

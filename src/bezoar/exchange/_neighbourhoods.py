@@ -15,11 +15,6 @@ from bezoar._arrays import Ints
 from bezoar.aggregators import Aggregator, Neighbourhood, OutputLayers
 from bezoar.networks import Network, Shard
 
-_TENSORS = ("index", "mask", "mixing", "estimate", "first_link")
-
-#: The same, and what only shards have.
-_OF_SHARDS = (*_TENSORS, "numbers")
-
 
 @dataclass(frozen=True)
 class Neighbourhoods:
@@ -63,17 +58,17 @@ class Neighbourhoods:
 
     def some(self, most: int) -> "list[Neighbourhoods]":
         """The same in parts of at most so many agents."""
-        held = self._tensors()
+        held = self.tensors()
         parts = zip(*(tensor.split(most, dim=1) for tensor in held.values()), strict=True)
         return [replace(self, **dict(zip(held, part, strict=True))) for part in parts]
 
     def to(self, device: torch.device) -> "Neighbourhoods":
         """The same on another device."""
-        return replace(self, **{name: each.to(device) for name, each in self._tensors().items()})
+        return replace(self, **{name: each.to(device) for name, each in self.tensors().items()})
 
-    def _tensors(self) -> dict[str, Any]:
-        found = {name: getattr(self, name) for name in _OF_SHARDS}
-        return {name: tensor for name, tensor in found.items() if tensor is not None}
+    def tensors(self) -> dict[str, Any]:
+        """All that are here, by their names."""
+        return {name: each for name, each in vars(self).items() if isinstance(each, Tensor)}
 
     def seen(
         self,
@@ -149,7 +144,9 @@ def _padded(runs: tuple[tuple[Network, tuple[int, ...]], ...], mixing: str) -> N
         everyone = np.arange(network.agents)
         matrix = network.mixing(mixing)
         parts.append(_lay_out(network, matrix, np.array(estimates), everyone, slots))
-    together = {name: torch.cat([getattr(part, name) for part in parts]) for name in _TENSORS}
+    together: dict[str, Any] = {
+        name: torch.cat([getattr(part, name) for part in parts]) for name in parts[0].tensors()
+    }
     largest = max(part.largest_estimate for part in parts)
     return Neighbourhoods(**together, largest_estimate=largest)
 
