@@ -25,18 +25,19 @@ class _FarthestAllowed(AttackOnInputs):
         messages = heard.messages.to(torch.float64)
         mean, deviation = mean_and_deviation(messages)
         along = {"deviation": deviation, "mean": mean, "sign": mean.sign()}[self.direction]
-        # Where all are the same, or in no direction, there is nowhere to go.
+        # Where all messages are the same, or the direction is zero, the mean itself is sent.
         length = along.norm(dim=-1, keepdim=True)
         along = torch.where(length > 0, along / length, 0)
-        return mean - self.factor(messages, mean, along) * along
+        apart = torch.cdist(messages, messages, compute_mode="donot_use_mm_for_euclid_dist")
+        return mean - self.factor(mean.unsqueeze(1) - messages, apart, along) * along
 
     @abstractmethod
-    def factor(self, messages: Tensor, mean: Tensor, along: Tensor) -> Tensor:
+    def factor(self, away: Tensor, apart: Tensor, along: Tensor) -> Tensor:
         """``[runs, 1]`` the largest factor ``γ``.
 
         Args:
-            messages: ``[runs, k, D]`` the regular messages ``y_v``.
-            mean: ``[runs, D]`` their mean ``μ``.
+            away: ``[runs, k, D]`` from the regular messages to their mean, ``μ − y_v``.
+            apart: ``[runs, k, k]`` how far they are from each other.
             along: ``[runs, D]`` the direction ``p``, of length one or zero.
         """
 
@@ -51,11 +52,9 @@ class MinMax(_FarthestAllowed):
 
     name: ClassVar[str] = "min_max"
 
-    def factor(self, messages: Tensor, mean: Tensor, along: Tensor) -> Tensor:
-        apart = torch.cdist(messages, messages, compute_mode="donot_use_mm_for_euclid_dist")
+    def factor(self, away: Tensor, apart: Tensor, along: Tensor) -> Tensor:
         reach = apart.flatten(1).amax(-1)[:, None, None]
         # ‖(μ − y_v) − γ p‖² = reach² is a quadratic equation for γ; its larger root counts.
-        away = mean.unsqueeze(1) - messages
         half = (away * along.unsqueeze(1)).sum(-1, keepdim=True)
         rest = reach.square() - away.square().sum(-1, keepdim=True)
         return (half + (half.square() + rest.clamp(min=0)).sqrt()).amin(1)
@@ -71,9 +70,8 @@ class MinSum(_FarthestAllowed):
 
     name: ClassVar[str] = "min_sum"
 
-    def factor(self, messages: Tensor, mean: Tensor, along: Tensor) -> Tensor:
-        apart = torch.cdist(messages, messages, compute_mode="donot_use_mm_for_euclid_dist")
+    def factor(self, away: Tensor, apart: Tensor, along: Tensor) -> Tensor:
         most = apart.square().sum(-1).amax(-1, keepdim=True)
-        about_mean = (messages - mean.unsqueeze(1)).square().sum((1, 2)).unsqueeze(-1)
+        about_mean = away.square().sum((1, 2)).unsqueeze(-1)
         # Σ ‖(μ − y_v) − γ p‖² = Σ ‖μ − y_v‖² + k γ², for the differences to the mean add up to 0.
-        return ((most - about_mean).clamp(min=0) / messages.shape[1]).sqrt()
+        return ((most - about_mean).clamp(min=0) / away.shape[1]).sqrt()
