@@ -1,6 +1,5 @@
 """A little is enough: as far from the mean as passes unnoticed."""
 
-import math
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Annotated, ClassVar, Literal
@@ -36,7 +35,7 @@ class ALIE(AttackOnInputs):
 
 def hidden_deviations(inputs: int, poisoned: int) -> float:
     """How many deviations from the mean poisoned inputs can go and not stand out."""
-    supporters = math.floor(inputs / 2 + 1) - poisoned
+    supporters = inputs // 2 + 1 - poisoned
     regular = inputs - poisoned
     share = (regular - supporters) / regular if regular else 0.5
     # Where poisoned inputs are a majority themselves, or nobody is left, there is no such number.
