@@ -67,11 +67,12 @@ def extent_around_median(ordered: Sequence[Tensor], kept: int) -> tuple[Tensor, 
 
 
 def _exchanges(ordered: Sequence[Tensor], kept: int) -> Sequence[tuple[Tensor, Tensor]]:
-    """Whether each of the lowest values is farther, or as far, as the one it would make room for.
+    """Two flags for each of the lowest values, compared with the value that would take its place.
 
-    With the middle values ``a ≤ b`` and the median ``(a + b)/2``, a value ``u`` below is farther
-    from it than ``v`` above if ``a − u > v − b``. What is infinite is infinitely far, even from a
-    median that is.
+    They say whether it is farther from the median, and whether it is at least as far. With the
+    middle values ``a ≤ b`` and the median ``(a + b)/2``, a value ``u`` below is farther from it
+    than ``v`` above if ``a − u > v − b``. What is infinite is infinitely far, even from a median
+    that is.
     """
     below, above = ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2]
     size = torch.maximum(ordered[0].abs(), ordered[-1].abs()).nan_to_num_(0, 0, 0)

@@ -187,7 +187,7 @@ class Aggregator(Part):
         """``[W]`` how many of its inputs each agent takes for poisoned, ``Q_w``.
 
         Where links are silent, the exact number counts those that are heard. Any other is an upper
-        bound, which silence does not lower. Both are as many as the rule can bear at the most.
+        bound, which silence does not lower. Neither is then more than the rule can bear.
         """
         option, whole = self.wiring()[1], network.whole
         if option == "exact":
@@ -201,9 +201,9 @@ class Aggregator(Part):
         return np.minimum(expected, self.bearable(network.degrees + 1, int(expected.max())))
 
     def assumed(self, inputs: Ints) -> Ints:
-        """``[...]`` the same for a number in the option, of agents with ``[...]`` inputs.
+        """``[...]`` what a number in the option means for agents with ``[...]`` inputs.
 
-        If the option is ``up_to_N``, that is as many as the rule can bear, and no more than ``N``.
+        ``up_to_N`` means as many as the rule can bear, and no more than ``N``.
         """
         option = self.wiring()[1]
         if isinstance(option, int):
@@ -382,7 +382,7 @@ def _known_rank_weights(rule: RankAggregator, size: int, estimate: int) -> Seque
 def weighted_sum(values: Sequence[tuple[Tensor, float]], dtype: torch.dtype) -> Tensor:
     """The sum of values, each with its weight, in ``dtype``; valid until the thread asks again.
 
-    In a wider type than the values' sums are exact, and so are means but for one rounding.
+    Where ``dtype`` is wider than the values' type, sums are exact, and means are rounded once.
     """
     [(first, weight), *others] = values
     total = workspace("sum", tuple(first.shape), dtype, first.device).copy_(first)

@@ -94,7 +94,7 @@ class GatheredInputs:
         return replace(self, rows=self.rows[places], false=false)
 
     def slots_first(self) -> "GatheredInputs":
-        """The same with the slots as places; nothing is remembered."""
+        """The same with slots and places exchanged, where nothing is remembered."""
         return replace(self, rows=self.rows.T, false=None if self.false is None else self.false.T)
 
     def columns(self, columns: slice, places: slice = slice(None)) -> Tensor:
@@ -128,7 +128,8 @@ class GatheredInputs:
     def combined(self, weights: Tensor) -> Tensor:
         """``[places, D]`` the sums of the slots, weighted by ``[places, m]``.
 
-        Zero times infinity is zero. Who does give weight to a message that is not finite gets NaN.
+        Zero times infinity is zero. An agent that gives weight to a message that is not finite gets
+        NaN.
         """
         weights = weights.to(self.sent.messages.dtype)
         table, inputs = self.sent.messages.flatten(0, 1), self.rows.shape[1]
@@ -200,7 +201,7 @@ class GatheredExchange(ABC):
 def combine_carefully(weights: Tensor, values: Tensor) -> Tensor:
     """``weights [..., r, n] @ values [..., n, D]`` where zero times infinity is zero.
 
-    An agent that does give weight to a message that is not finite gets NaN.
+    An agent that gives weight to a message that is not finite gets NaN.
     """
     bad = ~torch.isfinite(values).all(-1)
     models = weights @ values.masked_fill(bad.unsqueeze(-1), 0)

@@ -47,7 +47,7 @@ class GatheredLayers:
         return torch.cat([*self.parts]) if others else first  # one part remains a view
 
     def at(self, rows: Tensor, runs: int | None = None) -> "GatheredLayers":
-        """Those behind other slots."""
+        """The output layers behind other slots."""
         return replace(self, rows=rows, runs=runs)
 
     @property

@@ -20,10 +20,10 @@ class FalseMessages:
 
     Attributes:
         values: ``[rows, D]`` the messages.
-        runs: ``[links]`` in which run,
-        senders: ``[links]`` who sends,
-        receivers: ``[links]`` to which neighbour,
-        rows: ``[links]`` which of the messages. Links are known on the host.
+        runs: ``[links]`` in which run each is sent.
+        senders: ``[links]`` who sends it.
+        receivers: ``[links]`` to which neighbour.
+        rows: ``[links]`` which of the messages it is. Links are known on the host.
     """
 
     values: Tensor
