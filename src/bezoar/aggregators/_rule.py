@@ -295,6 +295,13 @@ class CoordinateAggregator(Aggregator, ABC):
         """Whether the own value is kept unsorted, before the others."""
         return bool(getattr(self, "keep_own", False))
 
+    def outermost(self, largest_estimate: int) -> int | None:
+        """How many values at either end need sorting; between them weights must be uniform.
+
+        ``None`` when every rank may matter.
+        """
+        return None
+
     def values_used(self, inputs: int, estimate: int) -> int:
         """How many of the inputs are used."""
         return inputs
@@ -345,13 +352,6 @@ class RankAggregator(CoordinateAggregator, ABC):
             ``[..., size]`` probability vectors; those of the sorted values are the same from either
             end.
         """
-
-    def outermost(self, largest_estimate: int) -> int | None:
-        """How many values at either end need sorting; between them weights must be uniform.
-
-        ``None`` when every rank may matter.
-        """
-        return None
 
     def ranks(self, size: int, estimate: int) -> Sequence[float]:
         """The weight of each rank for one number of inputs and one estimate."""

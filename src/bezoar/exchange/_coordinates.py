@@ -91,9 +91,8 @@ class CoordinateExchange(GatheredExchange):
             used = part.slots
             for step in self.rule.before:
                 used = step.inputs_after(self.rule, used)
-            used, ends = self.rule.values_used(used, part.largest_estimate), None
-            if isinstance(self.rule, RankAggregator):
-                ends = self.rule.outermost(part.largest_estimate)
+            used = self.rule.values_used(used, part.largest_estimate)
+            ends = self.rule.outermost(part.largest_estimate)
             ends = used if ends is None else ends
             most = self.tuning.piece_bytes // (held * sent.messages.element_size() * part.slots)
             if sent.false is not None or (program and not _pays(program, part, ends, held)):
