@@ -193,8 +193,7 @@ class CoordinateExchange(GatheredExchange):
         """
         gram = inner_products(inputs, self.tuning).unflatten(0, (len(piece.runs), -1))
         finite = torch.isfinite(gram.diagonal(dim1=-2, dim2=-1))
-        when = (inputs.sent.iteration, inputs.sent.progress)
-        seen, matrix = piece.here.seen(finite, (), gram, None, *when), None
+        seen, matrix = piece.here.seen(inputs.sent, finite, gram=gram), None
         if self.rule.before:
             matrix, seen = mixed(self.rule.before, self.rule, seen)
             matrix = matrix.flatten(0, 1)

@@ -65,18 +65,18 @@ class DenseExchange:
         """What everyone gives to the rows of its run; tell it, if somebody asks."""
         table = _Table(sent, self._runs, self._rule.remembers())
         if self._rule.reads != "nothing" or sent.false is not None:
-            found = self._weigh(table, map)
+            found = self._weigh(sent, table, map)
         else:  # the same in every exchange of messages of this type
             dtype = sent.messages.dtype
             if dtype not in self._constant:
-                self._constant[dtype] = self._weigh(table, map)
+                self._constant[dtype] = self._weigh(sent, table, map)
             found = self._constant[dtype]
         if tell is not None:
             for here, weights in found.given:
                 tell(self._runs, here, weights)
         return Weighted(self._runs, found.matrices, table.all, table.where)
 
-    def _weigh(self, table: "_Table", map: Map) -> "_Weights":
+    def _weigh(self, sent: Sent, table: "_Table", map: Map) -> "_Weights":
         """What each rule gives to the rows of the table, some agents at a time."""
         reads, names, tuning = self._rule.reads, self._rule.remembers(), self._tuning
         rows = [table.rows(place) for place in range(len(self._runs))]
@@ -103,7 +103,7 @@ class DenseExchange:
             elif layers is not None:
                 run = torch.arange(len(rows), device=slots.device)[:, None, None]
                 layers = layers.at(slots + table.length * run, len(rows))
-            weights = self._weights(here.seen(present, names, gram, layers, *table.when))
+            weights = self._weights(here.seen(sent, present, names, gram, layers))
             part = rows[0].new_zeros(*weights.shape[:2], table.length)
             part.scatter_add_(-1, slots.expand_as(weights), weights.to(part.dtype))
             matrices.append(part)
@@ -209,13 +209,11 @@ class _Table:
         length: the number of rows.
         all: ``[places, length, D]`` the rows of several runs.
         where: the place of each run.
-        when: the iteration, and the share of all iterations that is done.
     """
 
     def __init__(self, sent: Sent, runs: Sequence[int], remembered: Sequence[str]) -> None:
         self._sent, self._runs, self._remembered = sent, runs, len(remembered)
         self._agents = sent.messages.shape[1]
-        self.when = (sent.iteration, sent.progress)
         self._first_false = self._agents * (1 + len(remembered))
         used: dict[int, Ints] = {}
         if sent.false is not None:
@@ -245,7 +243,7 @@ class _Table:
         """``[runs or 1, agents, m]`` the row behind each slot of some agents."""
         slots = here.index
         if self._sent.false is not None:
-            links = self._sent.false.behind(self._runs, here)
+            links = self._sent.false.behind(self._runs, here.on_host)
             rows = np.where(links >= 0, self._first_false + self._number[links], here.on_host)
             slots = torch.from_numpy(rows).to(slots.device)
         own = here.index[..., :1].expand(len(slots), -1, 1)

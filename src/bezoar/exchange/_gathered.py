@@ -47,7 +47,7 @@ class Piece:
         """The inputs, and what is remembered by these names."""
         false = None
         if sent.false is not None:
-            links = sent.false.behind(self.runs, self.here).reshape(len(self.rows), -1)
+            links = sent.false.behind(self.runs, self.here.on_host).reshape(len(self.rows), -1)
             if (links >= 0).any():
                 false = np.where(links >= 0, sent.false.rows[links], -1)
         known = tuple(sent.remembered[name].flatten(0, 1) for name in remembered)

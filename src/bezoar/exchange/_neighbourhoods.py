@@ -13,6 +13,7 @@ from torch.nn.functional import pad
 
 from bezoar._arrays import Ints
 from bezoar.aggregators import Aggregator, Neighbourhood, OutputLayers
+from bezoar.exchange._sent import Sent
 from bezoar.networks import Network, Shard
 
 
@@ -72,24 +73,22 @@ class Neighbourhoods:
 
     def seen(
         self,
+        sent: Sent,
         finite: Tensor | None,
-        remembered: Sequence[str],
+        remembered: Sequence[str] = (),
         gram: Tensor | None = None,
         output_layers: OutputLayers | None = None,
-        iteration: int = 0,
-        progress: float = 0.0,
         losses: Tensor | None = None,
     ) -> Neighbourhood:
         """What the agents have after the exchange, for a rule.
 
         Args:
+            sent: what is sent.
             finite: ``[..., m]`` whether there is something finite in each slot; ``None`` where the
                 rule does not ask.
             remembered: the names of what follows the inputs.
             gram: ``[..., m, m]`` inner products, if the rule reads them; they are written over.
             output_layers: the inputs' output layers, if the rule reads them.
-            iteration: which iteration it is.
-            progress: which share of all iterations is done.
             losses: ``[..., m]`` the losses of the inputs, if the rule judges by them.
         """
         more, mask, mixing = (0, len(remembered)), self.mask, self.mixing
@@ -111,8 +110,8 @@ class Neighbourhoods:
             output_layers=output_layers,
             losses=losses,
             remembered={name: self.slots + place for place, name in enumerate(remembered)},
-            iteration=iteration,
-            progress=progress,
+            iteration=sent.iteration,
+            progress=sent.progress,
         )
 
 

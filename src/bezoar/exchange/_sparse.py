@@ -69,10 +69,9 @@ class SparseExchange(GatheredExchange):
         elif self.rule.reads == "gram":
             gram = inner_products(inputs, self.tuning).view(*shape, shape[-1])
             finite = torch.isfinite(gram.diagonal(dim1=-2, dim2=-1))
-        when = (inputs.sent.iteration, inputs.sent.progress)
         losses = self._losses(piece, inputs) if self.rule.samples_judged() else None
-        seen = piece.here.seen(finite, self.rule.remembers(), gram, layers, *when, losses)
-        return self.rule.weights(seen)
+        names = self.rule.remembers()
+        return self.rule.weights(piece.here.seen(inputs.sent, finite, names, gram, layers, losses))
 
     def _summed(self, piece: Piece, inputs: GatheredInputs) -> tuple[Tensor, Tensor]:
         """Inner products ``[places, m, m]`` of summed updates, and which slots are finite."""
