@@ -30,10 +30,11 @@ from bezoar.networks import Network
 MATRICES = 8
 
 
+@dataclass(eq=False)
 class DenseExchange:
     """Rules by weights that read the same, on dense networks of one size.
 
-    Args:
+    Attributes:
         rules: each rule with the numbers of its runs.
         networks: the networks of all runs.
         device: where the messages will be.
@@ -42,23 +43,21 @@ class DenseExchange:
         tuning: how the work is cut up.
     """
 
-    def __init__(
-        self,
-        rules: Mapping[WeightedAggregator, Sequence[int]],
-        networks: Sequence[Network],
-        device: torch.device,
-        layer: OutputLayer | None,
-        tuning: Tuning,
-    ) -> None:
-        self._rules, self._layer, self._tuning = rules, layer, tuning
-        self._runs = [run for runs in rules.values() for run in runs]
-        self._rule, *_ = rules
-        each = [rule for rule, runs in rules.items() for _ in runs]
-        everyone = padded(each, [networks[run] for run in self._runs]).to(device)
+    rules: Mapping[WeightedAggregator, Sequence[int]]
+    networks: Sequence[Network]
+    device: torch.device
+    layer: OutputLayer | None
+    tuning: Tuning
+
+    def __post_init__(self) -> None:
+        self._runs = [run for runs in self.rules.values() for run in runs]
+        self._rule, *_ = self.rules
+        each = [rule for rule, runs in self.rules.items() for _ in runs]
+        everyone = padded(each, [self.networks[run] for run in self._runs]).to(self.device)
         # Not so many agents at a time that their matrices would fill the memory.
         size = 8 * MATRICES * len(each) * everyone.slots**2
-        most = everyone.agents if self._rule.reads == "nothing" else tuning.matrix_bytes // size
-        self._parts = everyone.some(max(1, most))
+        most = max(1, self.tuning.matrix_bytes // size)
+        self._parts = everyone.some(everyone.agents if self._rule.reads == "nothing" else most)
         self._constant: dict[torch.dtype, _Weights] = {}
 
     def weigh(self, sent: Sent, tell: Tell | None, map: Map) -> "Weighted":
@@ -78,8 +77,8 @@ class DenseExchange:
 
     def _weigh(self, sent: Sent, table: "_Table", map: Map) -> "_Weights":
         """What each rule gives to the rows of the table, some agents at a time."""
-        reads, names, tuning = self._rule.reads, self._rule.remembers(), self._tuning
-        rows = [table.rows(place) for place in range(len(self._runs))]
+        reads, names, tuning = self._rule.reads, self._rule.remembers(), self.tuning
+        rows = [table.all[place] for place in table.where]
         finite = layers = None
         if reads == "gram":
             products = network_products(table.all, table.where, map, tuning)
@@ -88,7 +87,7 @@ class DenseExchange:
             # Products in a wider type than the messages' are as exact as the messages are.
             blurred = dtype == rows[0].dtype and some(too_close(products, dtype))
         elif reads == "output_layer":
-            layers = read_layers(rows, layer_of(self._rule, self._layer), map, tuning)
+            layers = read_layers(rows, layer_of(self._rule, self.layer), map, tuning)
             finite = layers.all_finite.view(len(rows), -1)
         matrices, given = [], []
         for here in self._parts:
@@ -114,7 +113,7 @@ class DenseExchange:
         """``[runs, agents, m]`` what each rule makes of its runs."""
         found: list[Tensor] = []
         first = 0
-        for rule, runs in self._rules.items():
+        for rule, runs in self.rules.items():
             weights = rule.weights(neighbourhood.of(slice(first, first + len(runs))))
             found.append(weights.expand(len(runs), -1, -1))
             first += len(runs)
@@ -124,10 +123,10 @@ class DenseExchange:
         """``[n, m, m]`` inner products of neighbourhoods, each about a reference of its own."""
 
         def recompute(rows: Tensor) -> Tensor:
-            return inner_products(replace(inputs, rows=rows), self._tuning)
+            return inner_products(replace(inputs, rows=rows), self.tuning)
 
         size = inputs.rows.shape[-1] * inputs.sent.messages[0, 0].nbytes
-        most = max(1, self._tuning.piece_bytes // size)
+        most = max(1, self.tuning.piece_bytes // size)
         return torch.cat(list(map(recompute, inputs.rows.split(most))))
 
 
@@ -234,10 +233,6 @@ class _Table:
                 if sent.false is not None:
                     known.append(sent.false.values[torch.from_numpy(used[run]).to(rows.device)])
                 torch.cat(known, out=rows[: sum(map(len, known))])
-
-    def rows(self, place: int) -> Tensor:
-        """``[length, D]`` the rows of one run."""
-        return self.all[self.where[place]]
 
     def slots(self, here: Neighbourhoods) -> Tensor:
         """``[runs or 1, agents, m]`` the row behind each slot of some agents."""
