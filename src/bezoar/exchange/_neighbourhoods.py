@@ -166,10 +166,9 @@ def by_size(
     row = np.zeros(network.agents, dtype=np.int64)
     row[shard.heard] = np.arange(len(shard.heard))
     parts = _alike(network, mixing, estimates, shard.members)
-    rows = [torch.from_numpy(row[part.on_host]) for part in parts]
     return tuple(
-        replace(part, index=index, numbers=part.index)
-        for part, index in zip(parts, rows, strict=True)
+        replace(part, index=torch.from_numpy(row[part.on_host]), numbers=part.index)
+        for part in parts
     )
 
 
