@@ -122,6 +122,29 @@ class TestDivideAndConquerThatDropsLess(EqualsTheLoop, Symmetric):
     cases = (Case("divide_and_conquer", factor=0.5),)
 
 
+@pytest.mark.parametrize(
+    ("factor", "estimate", "dropped"), [(1.16, 25, 29), (1.06, 50, 53), (2.1, 30, 63)]
+)
+def test_as_many_are_dropped_as_are_asked_for(factor, estimate, dropped):
+    rule = aggregators.DivideAndConquer(factor=factor, estimate=estimate)
+    inputs = np.arange(dropped + 1.0)[:, None]
+    assert rule.at(inputs).isfinite().all()
+    with pytest.raises(BezoarError, match=f"impossible with {dropped} inputs"):
+        rule.at(inputs[1:])
+
+
+def test_weight_is_taken_away_until_just_enough_is_left():
+    # The first round leaves half of the weight of four inputs, which add up to 6 - 2 · 2.
+    along = np.array([-2, 2, np.sqrt(2), np.sqrt(2), -np.sqrt(2), -np.sqrt(2)]) / 4
+    rng = np.random.default_rng(5)
+    for _ in range(50):
+        turned, _ = np.linalg.qr(rng.normal(size=(3, 3)))
+        across = 0.01 * rng.normal(size=(6, 2))
+        across -= across.mean(axis=0) + np.outer(along, along @ across)
+        inputs = np.column_stack([4 * along, across]) @ turned
+        assert_close(aggregators.CAF(estimate=2).at(inputs), inputs.mean(axis=0), 1e-12)
+
+
 @pytest.mark.parametrize("name", ["least_diameter", "least_variance", "least_eigenvalue"])
 @pytest.mark.parametrize("agents", [12, 13, 19])
 def test_sets_of_many_inputs(name, agents):

@@ -106,6 +106,23 @@ def test_of_two_equal_clusters_the_lowest_agents_is_kept(where):
     assert_close(found, messages[[0, 0]], 1e-15)
 
 
+def test_of_clusters_of_different_sizes_and_the_same_value_the_lowest_agents_is_kept():
+    # Two inputs at 120° give 2/5 (1 + 1/2), three that are alike 3/5 (1 + 0).
+    pair = np.array([[1, 0, 0, 0], [-1 / 2, np.sqrt(3) / 2, 0, 0]])
+    three = np.array([[0, 0, 10, 0], [0, 0, 10, 0.1], [0, 0, 10, 0.2]])
+    rule = LFighter(head=(2, 2))
+    assert_close(rule.at(np.concatenate([pair, three])), pair.mean(axis=0), 1e-12)
+    assert_close(rule.at(np.concatenate([three, pair])), three.mean(axis=0), 1e-12)
+
+
+def test_a_message_in_half_precision_is_finite_though_its_sum_is_too_large_for_that():
+    messages = torch.ones(5, 70_000, dtype=torch.float16)
+    messages[:, 6:] *= torch.tensor([0.9, 0.9, 0.9, 1.0, 1.0], dtype=torch.float16).unsqueeze(-1)
+    messages[:, :6] = torch.from_numpy(np.random.default_rng(27).normal(size=(5, 6)))
+    rule = LFighter(head=HEAD)
+    assert torch.equal(rule.at(messages), rule.at(messages.float()).half())
+
+
 @pytest.mark.parametrize("where", PATHS)
 def test_on_updates_it_looks_at_what_the_local_updates_changed(where):
     """As the loop on ``x_w − y_v``, near consensus too, with more inputs than can be enumerated."""

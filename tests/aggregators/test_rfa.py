@@ -112,6 +112,13 @@ def test_three_inputs(corners, needle):
     assert found <= min(best, at_corner) * (1 + 1e-6)
 
 
+@pytest.mark.parametrize("copies", range(1, 9))
+def test_of_two_places_with_as_many_inputs_the_middle_is_meant(copies):
+    """Everything between is a median; Weiszfeld's iteration stays at the mean."""
+    for places in np.random.default_rng(copies).normal(size=(20, 2, 7)):
+        assert_close(RFA().at(np.repeat(places, copies, axis=0)), places.mean(axis=0), 1e-6)
+
+
 def test_a_triangle_has_its_fermat_point():
     """From there every corner is seen at 120° from the others; the mean would be at (0, 1)."""
     corners = np.array([[-1.0, 0.0], [1.0, 0.0], [0.0, 3.0]])

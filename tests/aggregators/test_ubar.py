@@ -40,6 +40,14 @@ def test_equals_the_loop(share, scale):
             assert_close(rule.at(inputs, losses=losses), expected, 1e-9 * scale + 1e-15)
 
 
+@pytest.mark.parametrize(("near", "neighbours"), [(13, 22), (7, 23), (3, 37), (29, 50), (7, 10)])
+def test_a_share_of_the_neighbours_is_that_many(near, neighbours):
+    inputs = np.arange(neighbours + 1.0)[:, None]
+    rule = UBAR(share=near / neighbours, own=0.0)
+    found = rule.at(inputs, losses=np.zeros(neighbours + 1))
+    assert_close(found, [(near + 1) / 2], 1e-12)
+
+
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_messages_that_are_not_finite_are_left_out(value):
     inputs, rule = np.random.default_rng(2).normal(size=(6, 4)), UBAR(share=1.0)

@@ -171,6 +171,8 @@ def test_mixes_that_cannot_be(name, told):
 
 def test_three_attacks_are_no_mix():
     with pytest.raises(BezoarError, match="expected one plus, found 2"):
+        attacks.create("label_flip+next_class+zero")
+    with pytest.raises(BezoarError, match="expected one plus, found 2"):
         RunSpec.read({"attack": "label_flip+next_class+zero"})
 
 

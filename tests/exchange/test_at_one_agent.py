@@ -353,10 +353,26 @@ def test_other_mixing_weights_are_refused(name, weights):
     refused(aggregators.create(name), FOUR, match, mixing=weights, estimate=0)
 
 
-@pytest.mark.parametrize("senders", [[0, 1, 2], [0, 1, 2, 2], [0, 1, 2, 3, 4]])
+@pytest.mark.parametrize("name", ["metropolis", {0: 1.0}, ["a"] * 4, [[0.5, 0.5], [1.0]]])
+def test_what_is_no_number_an_input_is_refused(name):
+    rule = aggregators.create("ios")
+    refused(rule, FOUR, "mixing: expected one number an input, found", mixing=name, estimate=1)
+    rule = aggregators.create("ubar")
+    refused(rule, FOUR, "losses: expected one number an input, found", losses=name)
+
+
+@pytest.mark.parametrize("senders", [[0, 1, 2], [0, 1, 2, 2], [0, 1, 2, 3, 4], [0, 1, 2, "b"]])
 def test_senders_must_be_different_and_one_an_input(senders):
     match = r"senders: expected 4 different agents, found \[0, 1, 2"
     refused(aggregators.Mean(), FOUR, match, senders=senders)
+
+
+def test_senders_may_be_a_tensor_or_an_array():
+    inputs = torch.tensor([[3.0], [0.0], [1.0]], dtype=torch.float64)
+    for senders in (torch.tensor([0, 8, 4]), np.array([0, 8, 4])):
+        assert aggregators.Krum().at(inputs, estimate=0, senders=senders).item() == 1
+    for senders in (torch.tensor([0, 4, 4]), np.array([0, 4, 4]), 3, "abc"):
+        refused(aggregators.Mean(), inputs, "senders: expected 3 different", senders=senders)
 
 
 def test_what_is_remembered_must_be_given_and_as_long_as_a_message():

@@ -206,6 +206,18 @@ def test_half_precision_is_as_exact_as_that(case, where):
     assert_close(found, exact, 0.03)
 
 
+@each_rule
+@pytest.mark.parametrize("where", PATHS)
+def test_an_exchange_takes_messages_of_one_type_after_another(case, where):
+    network = networks.fan(10)
+    messages = torch.from_numpy(random_messages(np.random.default_rng(39), network, (1,)))
+    exchange = Exchange([case.rule()], [network], tuning=PATHS[where])
+    for kind in (torch.float32, torch.float64):
+        found, _ = exchange(messages.to(kind))
+        alone, _ = exchanged(case.rule(), messages.to(kind), network, PATHS[where])
+        assert torch.equal(found, alone)
+
+
 def test_runs_that_are_not_contiguous():
     network = networks.ring(60)
     messages = torch.randn(60, 3, 20, generator=torch.Generator().manual_seed(3)).transpose(0, 1)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from bezoar._options import NonNegative, Positive, Share
 from bezoar.aggregators._neighbourhood import Neighbourhood
-from bezoar.aggregators._rule import WeightedAggregator, one_hot
+from bezoar.aggregators._rule import WeightedAggregator, moved_towards
 
 
 @dataclass(frozen=True)
@@ -45,9 +45,8 @@ class Balance(WeightedAggregator):
         origin = neighbourhood.remembered["origin"]
         reach = self.reach * math.exp(-self.decay * neighbourhood.progress)
         near = squared <= reach**2 * squared[..., origin : origin + 1]
-        own = one_hot(neighbourhood.finite, 0)
         usable = neighbourhood.mask & neighbourhood.finite & neighbourhood.finite[..., :1]
-        accepted = (near & usable & (own == 0)).to(torch.float64)
+        accepted = (near & usable).to(torch.float64)
+        accepted[..., 0] = 0
         count = accepted.sum(-1, keepdim=True)
-        others = accepted * (1 - self.own) / count.clamp(min=1)
-        return others + own * (1 - others.sum(-1, keepdim=True))
+        return moved_towards(accepted * (1 - self.own) / count.clamp(min=1))

@@ -198,13 +198,15 @@ def mixed(
 
 
 def _documentation(steps: tuple[type[Before], ...], rule: type) -> str:
-    """What is done before, then what the rule does, then all options."""
-    text, _, arguments = inspect.cleandoc(rule.__doc__ or "").partition("\n\nArgs:\n")
-    told = [inspect.cleandoc(step.__doc__ or "") for step in steps]
-    more = [f"    {name}: {said}" for step in steps for name, _, _, said in step.options]
-    if any(step.uses_estimate for step in steps) and "estimate:" not in arguments:
-        more.append("    estimate: the number of poisoned inputs ``Q_w``, as other rules have it.")
-    return "\n\n".join([*told, text, "Args:\n" + "\n".join(filter(None, [arguments, *more]))])
+    """What is done before, then what the rule does, then the options that are added."""
+    texts = [inspect.cleandoc(each.__doc__ or "") for each in (*steps, rule)]
+    added = [f"    {name}: {said}" for step in steps for name, _, _, said in step.options]
+    if any(step.uses_estimate for step in steps) and not hasattr(rule, "estimate"):
+        added.append("    estimate: the number of poisoned inputs ``Q_w``, as other rules have it.")
+    told = [text.split("\n\nArgs:\n")[0] for text in texts]
+    if added:
+        told.append("\n".join(["Args:", *added]))
+    return "\n\n".join(told)
 
 
 def _alike(gram: Tensor, made: Tensor) -> Tensor:

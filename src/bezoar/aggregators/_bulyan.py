@@ -9,11 +9,11 @@ from torch import Tensor
 
 from bezoar.aggregators._meamed import extent_around_median, mean_around_median
 from bezoar.aggregators._neighbourhood import Neighbourhood
-from bezoar.aggregators._rule import CoordinateAggregator, Estimate
+from bezoar.aggregators._rule import CoordinateAggregator, Estimating
 
 
 @dataclass(frozen=True)
-class Bulyan(CoordinateAggregator):
+class Bulyan(Estimating, CoordinateAggregator):
     """`Bulyan <https://arxiv.org/abs/1802.07927>`_: Krum again and again, then by coordinates.
 
     Krum picks an input, which is taken out, then one of those left, until ``θ = N̄_w − 2 Q_w`` are
@@ -22,13 +22,7 @@ class Bulyan(CoordinateAggregator):
     picked values closest to their median is returned, with ties as in MeaMed. The authors ask for
     ``N̄_w ≥ 4 Q_w + 3``; two inputs less can be computed. Inputs that are not finite are picked last
     and count as in MeaMed.
-
-    Args:
-        estimate: the number of poisoned inputs ``Q_w``: ``"exact"``, ``"max"``, a number for all,
-            or such a number as ``"up_to_2"``, lower where the rule cannot bear so many.
     """
-
-    estimate: Estimate = "exact"
 
     name: ClassVar[str] = "bulyan"
     label: ClassVar[str] = "Bulyan"

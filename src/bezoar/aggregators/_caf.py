@@ -42,7 +42,7 @@ class CAF(EstimatingAggregator):
         nothing = neighbourhood.mask & ~finite.any(-1, keepdim=True)
         left = (finite | nothing).to(torch.float64)
         squared = neighbourhood.squared_distances()
-        enough = (neighbourhood.size - 2 * neighbourhood.estimate).unsqueeze(-1)
+        enough = (neighbourhood.size - 2 * neighbourhood.estimate).unsqueeze(-1).to(torch.float64)
         best, least = normalised(left), torch.full_like(left[..., :1], torch.inf)
         takes = torch.ones_like(least, dtype=torch.bool)
         for _ in range(left.shape[-1]):  # each round takes all of somebody's weight

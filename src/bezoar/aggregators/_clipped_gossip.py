@@ -9,7 +9,7 @@ from torch import Tensor
 from bezoar._options import Positive
 from bezoar.aggregators._centered_clipping import THRESHOLD, clipping_factor
 from bezoar.aggregators._neighbourhood import Neighbourhood
-from bezoar.aggregators._rule import Estimate, WeightedAggregator, one_hot
+from bezoar.aggregators._rule import Estimate, WeightedAggregator, moved_towards
 from bezoar.networks import Mixing
 
 #: Sums of mixing weights this close are equal.
@@ -58,7 +58,7 @@ class ClippedGossip(WeightedAggregator):
         else:
             threshold = self.threshold
         moved = neighbourhood.mixing * clipping_factor(neighbourhood, squared.sqrt_(), threshold)
-        return moved_towards(neighbourhood, moved)
+        return moved_towards(moved)
 
 
 def _adaptive_threshold(neighbourhood: Neighbourhood, squared: Tensor) -> Tensor:
@@ -71,8 +71,3 @@ def _adaptive_threshold(neighbourhood: Neighbourhood, squared: Tensor) -> Tensor
     distances = squared.gather(-1, nearest_first).nan_to_num_(posinf=0)
     total = (weights * distances * near).sum(-1, keepdim=True)
     return (total / poisoned).sqrt_().masked_fill_(poisoned == 0, torch.inf)
-
-
-def moved_towards(neighbourhood: Neighbourhood, moves: Tensor) -> Tensor:
-    """``[..., m]`` the weights of ``y_w + Σ_v s_v (y_v − y_w)``, with the moves ``s [..., m]``."""
-    return one_hot(neighbourhood.finite, 0) * (1 - moves.sum(-1, keepdim=True)) + moves

@@ -8,9 +8,9 @@ from torch import Tensor
 
 from bezoar._options import Positive
 from bezoar.aggregators._centered_clipping import clipping_factor
-from bezoar.aggregators._clipped_gossip import ROUNDING, moved_towards
+from bezoar.aggregators._clipped_gossip import ROUNDING
 from bezoar.aggregators._neighbourhood import TIE, Neighbourhood
-from bezoar.aggregators._rule import EstimatingAggregator
+from bezoar.aggregators._rule import EstimatingAggregator, moved_towards
 from bezoar.networks import Mixing
 
 
@@ -48,4 +48,4 @@ class ClippedSum(EstimatingAggregator):
         threshold = threshold.masked_fill_(poisoned == 0, torch.inf)
         factor = clipping_factor(neighbourhood, squared.sqrt_(), threshold)
         moved = self.rate * neighbourhood.mixing * factor
-        return moved_towards(neighbourhood, moved)
+        return moved_towards(moved)

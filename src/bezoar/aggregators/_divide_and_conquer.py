@@ -11,6 +11,9 @@ from bezoar.aggregators._neighbourhood import Neighbourhood, normalised
 from bezoar.aggregators._rule import EstimatingAggregator
 from bezoar.aggregators._spectrum import widest_direction
 
+#: A number of inputs to drop this close to a whole number is that number.
+ROUNDING = 1e-9
+
 
 @dataclass(frozen=True)
 class DivideAndConquer(EstimatingAggregator):
@@ -37,13 +40,16 @@ class DivideAndConquer(EstimatingAggregator):
     majority_dominant: ClassVar[bool] = False
 
     def inputs_needed(self, estimate: Any) -> Any:
-        return (self.factor * estimate) // 1 + 1
+        return self._dropped(estimate) + 1
+
+    def _dropped(self, estimate: Any) -> Any:
+        return (self.factor * estimate + ROUNDING) // 1
 
     def weights(self, neighbourhood: Neighbourhood) -> Tensor:
         finite = neighbourhood.finite & neighbourhood.mask
         some = finite | ~finite.any(-1, keepdim=True)  # with nothing finite there is no direction
         _, away = widest_direction(neighbourhood.squared_distances(), some.to(torch.float64))
         ranks = neighbourhood.ranks(away.masked_fill_(~finite, torch.inf))
-        dropped = (self.factor * neighbourhood.estimate).floor()
+        dropped = self._dropped(neighbourhood.estimate.to(torch.float64))
         kept = ranks < (neighbourhood.size - dropped).unsqueeze(-1)
         return normalised(kept.to(torch.float64))

@@ -36,7 +36,7 @@ class LeastSubset(EstimatingAggregator):
         Args:
             squared: ``[..., m, m]`` squared distances between the inputs.
             members: ``[..., s, m]`` the sets, one where an input is a member and zero elsewhere.
-            possible: ``[..., s]`` the sets that matter; of others anything may be told.
+            possible: ``[..., s]`` the sets that matter; what is returned for others is not used.
         """
 
     def weights(self, neighbourhood: Neighbourhood) -> Tensor:
@@ -78,7 +78,7 @@ class LeastSubset(EstimatingAggregator):
             possible: ``[..., s]`` which of them are allowed.
             bad: ``[..., m]`` which inputs are not finite.
         """
-        # Of sets with bad members those with the fewest are allowed.
+        # If every set has members that are not finite, those with the fewest are allowed.
         found = (members & bad.unsqueeze(-2)).sum(-1)
         fewest = found.masked_fill(~possible, members.shape[-1] + 1).amin(-1, keepdim=True)
         allowed = possible & (found <= fewest)

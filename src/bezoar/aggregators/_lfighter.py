@@ -167,20 +167,15 @@ def _best_found(neighbourhood: Neighbourhood, distances: Tensor) -> Tensor:
     present = finite.unsqueeze(-2)
     ranks = neighbourhood.ranks(distances.masked_fill(~present, torch.inf))[..., :CENTRES, :]
     count = finite.sum(-1)[..., None, None]
-    best = least = None
+    found = []
     for part in PARTS:
         size = torch.minimum((part * count).round().clamp(min=1), count - 1)
-        first, cost = _descended(distances, (ranks < size) & present, present)
-        lowest = cost.amin(-1, keepdim=True)
-        found = (cost <= lowest * (1 + TIE)).to(torch.uint8).argmax(-1)[..., None, None]
-        split = first.gather(-2, found.expand(*found.shape[:-1], first.shape[-1])).squeeze(-2)
-        if best is None or least is None:
-            best, least = split, lowest
-        else:
-            best = torch.where(lowest < least * (1 - TIE), split, best)
-            least = torch.minimum(lowest, least)
-    assert best is not None
-    return best
+        found.append(_descended(distances, (ranks < size) & present, present))
+    first, cost = zip(*found, strict=True)
+    splits, costs = torch.cat(first, dim=-2), torch.cat(cost, dim=-1)
+    least = costs.amin(-1, keepdim=True)
+    best = (costs <= least * (1 + TIE)).to(torch.uint8).argmax(-1)[..., None, None]
+    return splits.gather(-2, best.expand(*best.shape[:-1], splits.shape[-1])).squeeze(-2)
 
 
 def _descended(distances: Tensor, first: Tensor, present: Tensor) -> tuple[Tensor, Tensor]:
@@ -255,6 +250,6 @@ def _values(neighbourhood: Neighbourhood, raw: Tensor, members: Tensor) -> Tenso
     cosine.diagonal(dim1=-2, dim2=-1).zero_()
     inside = members.unsqueeze(-1) & members.unsqueeze(-2)
     least = cosine.masked_fill(~inside, torch.inf).amin(-1).masked_fill_(~members, 0)
-    size = members.sum(-1)
+    size = members.sum(-1).to(torch.float64)
     mean = least.sum(-1) / size.clamp(min=1)
     return size / neighbourhood.size * (1 - mean)

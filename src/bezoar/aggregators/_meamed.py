@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from bezoar.aggregators._rule import CoordinateAggregator, Estimate
+from bezoar.aggregators._rule import CoordinateAggregator, Estimating
 
 #: Distances to the median are equal if they differ by no more than this share of the largest value,
 #: some roundings of float64.
@@ -15,7 +15,7 @@ ROUNDING = 2**-50
 
 
 @dataclass(frozen=True)
-class MeaMed(CoordinateAggregator):
+class MeaMed(Estimating, CoordinateAggregator):
     """`MeaMed <https://arxiv.org/abs/1802.10116>`_: the mean around the median, by coordinates.
 
     In every coordinate the mean of the ``N̄_w − Q_w`` values closest to the median is returned. Of
@@ -23,13 +23,7 @@ class MeaMed(CoordinateAggregator):
     median are equally close, but for rounding, and not all of them are kept, the mean of keeping
     the lower ones and of keeping the higher ones is returned. NaN counts as plus infinity; the
     output is not finite only where more such values come in than are dropped.
-
-    Args:
-        estimate: the number of poisoned inputs ``Q_w``: ``"exact"``, ``"max"``, a number for all,
-            or such a number as ``"up_to_2"``, lower where the rule cannot bear so many.
     """
-
-    estimate: Estimate = "exact"
 
     name: ClassVar[str] = "meamed"
     label: ClassVar[str] = "MeaMed"
@@ -37,9 +31,6 @@ class MeaMed(CoordinateAggregator):
     marker: ClassVar[str] = "."
     breakdown: ClassVar[float] = 1 / 2
     majority_dominant: ClassVar[bool] = True
-
-    def inputs_needed(self, estimate: Any) -> Any:
-        return estimate + 1
 
     def combine(
         self, values: Sequence[Tensor], estimate: int, dtype: torch.dtype, iteration: int
@@ -76,11 +67,12 @@ def extent_around_median(ordered: Sequence[Tensor], kept: int) -> tuple[Tensor, 
 
 
 def _exchanges(ordered: Sequence[Tensor], kept: int) -> Sequence[tuple[Tensor, Tensor]]:
-    """Whether each of the lowest values is farther, or as far, as the one it would make room for.
+    """Two flags for each of the lowest values, compared with the value that would take its place.
 
-    With the middle values ``a ≤ b`` and the median ``(a + b)/2``, a value ``u`` below is farther
-    from it than ``v`` above if ``a − u > v − b``. What is infinite is infinitely far, even from a
-    median that is.
+    They say whether it is farther from the median, and whether it is at least as far. With the
+    middle values ``a ≤ b`` and the median ``(a + b)/2``, a value ``u`` below is farther from it
+    than ``v`` above if ``a − u > v − b``. What is infinite is infinitely far, even from a median
+    that is.
     """
     below, above = ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2]
     size = torch.maximum(ordered[0].abs(), ordered[-1].abs()).nan_to_num_(0, 0, 0)

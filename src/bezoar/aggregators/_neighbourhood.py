@@ -1,7 +1,7 @@
 """What an agent has after the exchange, and what a rule may ask about it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Protocol
 
 import torch
@@ -13,7 +13,7 @@ from bezoar._errors import BezoarError
 from bezoar._options import AtLeastOne
 from bezoar._questions import answered_at_once
 
-#: Scores nearer to each other than this share of the largest are a tie.
+#: Two scores are a tie if they differ by less than this share of the larger one.
 TIE = 1e-10
 
 
@@ -121,11 +121,11 @@ class Neighbourhood:
     progress: float = 0.0
 
     def of(self, runs: slice) -> "Neighbourhood":
-        """The neighbourhoods of these runs. If all runs share one network, its part stays."""
+        """The neighbourhoods of these runs. What all runs share stays as it is."""
         parts: dict[str, Any] = {
-            each.name: value[runs] if len(value) > 1 else value
-            for each in fields(self)
-            if isinstance(value := getattr(self, each.name), Tensor)
+            name: value[runs] if len(value) > 1 else value
+            for name, value in vars(self).items()
+            if isinstance(value, Tensor)
         }
         return replace(self, **parts)
 

@@ -32,8 +32,8 @@ ROUNDS = 24
 #: Smoothing below which a median that is one of the inputs is taken to be that input.
 SHARP = 1e-4
 
-#: The median of three inputs is told by a formula, unless what it divides by is below this share
-#: of their squared distances.
+#: A formula gives the median of three inputs, unless it would divide by less than this share of
+#: their squared distances.
 CLEAR = 1e-6
 
 #: The smoothing changes nothing where every input's closeness is below this share of its inverse.
@@ -243,12 +243,12 @@ def _median_inputs(neighbourhood: Neighbourhood, squared: Tensor, both: Tensor) 
     pulls.diagonal(dim1=-2, dim2=-1).sub_(pulls.sum(-1))
     pulled = ((pulls @ neighbourhood.gram) * pulls).sum(-1)
     usable = both.diagonal(dim1=-2, dim2=-1)
-    equal = usable.sum(-1, keepdim=True) - apart.sum(-1)
+    equal = (usable.sum(-1, keepdim=True) - apart.sum(-1)).to(torch.float64)
     return (pulled < (equal - ROUNDING).square_()) & usable
 
 
 def _median_of_three(squared: Tensor, usable: Tensor) -> Tensor:
-    """``[..., m]`` the median of three inputs, by weights; zeros where it is not told.
+    """``[..., m]`` the median of three inputs, by weights; zeros where the formula is not used.
 
     It is Fermat's point, from which all sides of the triangle are seen under 120 degrees: with
     ``S`` the area, the weight of an input between sides ``b`` and ``c``, opposite ``a``, is

@@ -18,7 +18,7 @@ from bezoar._errors import BezoarError
 from bezoar._options import Count, Part
 from bezoar._workspace import workspace
 from bezoar.aggregators._neighbourhood import Neighbourhood, OutputLayer
-from bezoar.networks import Network, as_network
+from bezoar.networks import Network
 
 #: What a rule may look at beside the messages of this exchange: the agent's own last output, and
 #: its model before the local update, which in Algorithm 1 are the same; a model of zeros; and what
@@ -104,7 +104,7 @@ class Aggregator(Part):
         """
         from bezoar.exchange import exchange_once
 
-        return exchange_once(self, messages, as_network(network))
+        return exchange_once(self, messages, network)
 
     def at(
         self,
@@ -187,7 +187,7 @@ class Aggregator(Part):
         """``[W]`` how many of its inputs each agent takes for poisoned, ``Q_w``.
 
         Where links are silent, the exact number counts those that are heard. Any other is an upper
-        bound, which silence does not lower. Both are as many as the rule can bear at the most.
+        bound, which silence does not lower. Neither is then more than the rule can bear.
         """
         option, whole = self.wiring()[1], network.whole
         if option == "exact":
@@ -201,9 +201,9 @@ class Aggregator(Part):
         return np.minimum(expected, self.bearable(network.degrees + 1, int(expected.max())))
 
     def assumed(self, inputs: Ints) -> Ints:
-        """``[...]`` the same for a number in the option, of agents with ``[...]`` inputs.
+        """``[...]`` what a number in the option means for agents with ``[...]`` inputs.
 
-        If the option is ``up_to_N``, that is as many as the rule can bear, and no more than ``N``.
+        ``up_to_N`` means as many as the rule can bear, and no more than ``N``.
         """
         option = self.wiring()[1]
         if isinstance(option, int):
@@ -241,6 +241,21 @@ class Aggregator(Part):
         return " ".join([self.label or self.name, ", ".join(changed)]).strip()
 
 
+@dataclass(frozen=True)
+class Estimating(Aggregator):
+    """A rule that takes some of its inputs for poisoned.
+
+    Args:
+        estimate: the number of poisoned inputs ``Q_w``: ``"exact"``, ``"max"``, a number for all,
+            or such a number as ``"up_to_2"``, lower where the rule cannot bear so many.
+    """
+
+    estimate: Estimate = "exact"
+
+    def inputs_needed(self, estimate: Any) -> Any:
+        return estimate + 1
+
+
 class WeightedAggregator(Aggregator, ABC):
     """A rule that returns a combination of its inputs.
 
@@ -256,19 +271,8 @@ class WeightedAggregator(Aggregator, ABC):
         """``[..., m]`` the weight of each slot; they sum to one and are zero at padding."""
 
 
-@dataclass(frozen=True)
-class EstimatingAggregator(WeightedAggregator):
-    """A rule by weights that takes some of its inputs for poisoned.
-
-    Args:
-        estimate: the number of poisoned inputs ``Q_w``: ``"exact"``, ``"max"``, a number for all,
-            or such a number as ``"up_to_2"``, lower where the rule cannot bear so many.
-    """
-
-    estimate: Estimate = "exact"
-
-    def inputs_needed(self, estimate: Any) -> Any:
-        return estimate + 1
+class EstimatingAggregator(Estimating, WeightedAggregator):
+    """A rule by weights that takes some of its inputs for poisoned."""
 
 
 class CoordinateAggregator(Aggregator, ABC):
@@ -290,6 +294,13 @@ class CoordinateAggregator(Aggregator, ABC):
     def keeps_own(self) -> bool:
         """Whether the own value is kept unsorted, before the others."""
         return bool(getattr(self, "keep_own", False))
+
+    def outermost(self, largest_estimate: int) -> int | None:
+        """How many values at either end need sorting; between them weights must be uniform.
+
+        ``None`` when every rank may matter.
+        """
+        return None
 
     def values_used(self, inputs: int, estimate: int) -> int:
         """How many of the inputs are used."""
@@ -342,13 +353,6 @@ class RankAggregator(CoordinateAggregator, ABC):
             end.
         """
 
-    def outermost(self, largest_estimate: int) -> int | None:
-        """How many values at either end need sorting; between them weights must be uniform.
-
-        ``None`` when every rank may matter.
-        """
-        return None
-
     def ranks(self, size: int, estimate: int) -> Sequence[float]:
         """The weight of each rank for one number of inputs and one estimate."""
         return _known_rank_weights(self, size, estimate)
@@ -378,7 +382,7 @@ def _known_rank_weights(rule: RankAggregator, size: int, estimate: int) -> Seque
 def weighted_sum(values: Sequence[tuple[Tensor, float]], dtype: torch.dtype) -> Tensor:
     """The sum of values, each with its weight, in ``dtype``; valid until the thread asks again.
 
-    In a wider type than the values' sums are exact, and so are means but for one rounding.
+    Where ``dtype`` is wider than the values' type, sums are exact, and means are rounded once.
     """
     [(first, weight), *others] = values
     total = workspace("sum", tuple(first.shape), dtype, first.device).copy_(first)
@@ -398,3 +402,8 @@ def one_hot(like: Tensor, slot: int) -> Tensor:
     weights = torch.zeros(like.shape, dtype=torch.float64, device=like.device)
     weights[..., slot] = 1
     return weights
+
+
+def moved_towards(moves: Tensor) -> Tensor:
+    """``[..., m]`` the weights of ``y_w + Σ_v s_v (y_v − y_w)``, with the moves ``s [..., m]``."""
+    return one_hot(moves, 0) * (1 - moves.sum(-1, keepdim=True)) + moves

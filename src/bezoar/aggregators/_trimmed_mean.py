@@ -7,11 +7,11 @@ import torch
 from torch import Tensor
 
 from bezoar.aggregators._neighbourhood import normalised
-from bezoar.aggregators._rule import Estimate, RankAggregator
+from bezoar.aggregators._rule import Estimating, RankAggregator
 
 
 @dataclass(frozen=True)
-class TrimmedMean(RankAggregator):
+class TrimmedMean(Estimating, RankAggregator):
     """`Trimmed mean <https://arxiv.org/abs/1803.01498>`_, coordinate by coordinate.
 
     The ``Q_w`` largest and the ``Q_w`` smallest values are dropped, the mean of the rest is
@@ -19,13 +19,10 @@ class TrimmedMean(RankAggregator):
     come in than are dropped, or where an infinite one is kept as the own.
 
     Args:
-        estimate: the number of poisoned inputs ``Q_w``: ``"exact"``, ``"max"``, a number for all,
-            or such a number as ``"up_to_2"``, lower where the rule cannot bear so many.
         keep_own: drop values of the neighbours alone and always keep the own one, as in the code of
             the paper's authors.
     """
 
-    estimate: Estimate = "exact"
     keep_own: bool = False
 
     name: ClassVar[str] = "trimmed_mean"

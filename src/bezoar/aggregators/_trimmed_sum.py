@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 
 from bezoar._options import Positive
-from bezoar.aggregators._clipped_gossip import ROUNDING, moved_towards
+from bezoar.aggregators._clipped_gossip import ROUNDING
 from bezoar.aggregators._neighbourhood import Neighbourhood
-from bezoar.aggregators._rule import EstimatingAggregator
+from bezoar.aggregators._rule import EstimatingAggregator, moved_towards
 from bezoar.networks import Mixing
 
 
@@ -48,4 +48,4 @@ class TrimmedSum(EstimatingAggregator):
         moved = torch.zeros_like(mixing).scatter_(-1, farthest_first, kept)
         usable = neighbourhood.finite & neighbourhood.finite[..., :1]
         moved = self.rate * moved.masked_fill_(~usable, 0)
-        return moved_towards(neighbourhood, moved)
+        return moved_towards(moved)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from bezoar._options import AtLeastOne, Share
 from bezoar.aggregators._neighbourhood import TIE, Neighbourhood
-from bezoar.aggregators._rule import WeightedAggregator, one_hot
+from bezoar.aggregators._rule import WeightedAggregator, moved_towards
 
 #: A share of a number of neighbours this close to a whole number is that number.
 ROUNDING = 1e-9
@@ -49,7 +49,8 @@ class UBAR(WeightedAggregator):
         assert neighbourhood.losses is not None
         squared = neighbourhood.distances_to_own()
         squared[..., 0] = -1  # the own message comes before all others
-        count = (self.share * (neighbourhood.size - 1) + ROUNDING).floor().clamp_(min=1)
+        neighbours = (neighbourhood.size - 1).to(torch.float64)
+        count = (self.share * neighbours + ROUNDING).floor().clamp_(min=1)
         ranks, finite = neighbourhood.ranks(squared), neighbourhood.finite
         near = (ranks >= 1) & (ranks <= count.unsqueeze(-1)) & neighbourhood.mask
         near &= finite & finite[..., :1]
@@ -60,5 +61,4 @@ class UBAR(WeightedAggregator):
         seen = losses.clamp(max=torch.finfo(losses.dtype).max / 2).masked_fill_(~near, torch.inf)
         best = neighbourhood.smallest(seen) & near
         chosen = torch.where(good.any(-1, keepdim=True), good, best).to(torch.float64)
-        others = chosen * (1 - self.own) / chosen.sum(-1, keepdim=True).clamp(min=1)
-        return others + one_hot(finite, 0) * (1 - others.sum(-1, keepdim=True))
+        return moved_towards(chosen * (1 - self.own) / chosen.sum(-1, keepdim=True).clamp(min=1))

@@ -95,10 +95,10 @@ def create(name: str, **options: Any) -> Attack:
 
     ``label_flip+dissensus`` has the labels of one and the messages of another; see :func:`mix`.
     """
-    first, plus, second = name.partition("+") if isinstance(name, str) else (name, "", "")
-    if not plus:
+    *before, last = name.split("+") if isinstance(name, str) else [name]
+    if not before:
         return _options.create("attack", name, ATTACKS, options)
-    made = compose((first,), _options.choose("attack", second, ATTACKS))
+    made = compose(tuple(before), _options.choose("attack", last, ATTACKS))
     return _options.create("attack", name, {name: made}, options)
 
 

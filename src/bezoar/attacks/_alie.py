@@ -1,6 +1,5 @@
 """A little is enough: as far from the mean as passes unnoticed."""
 
-import math
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Annotated, ClassVar, Literal
@@ -19,8 +18,6 @@ class ALIE(AttackOnInputs):
     hears, coordinate by coordinate.
 
     Args:
-        broadcast: whether all neighbours are sent the same, made of the messages of all regular
-            agents.
         z: how many deviations; or ``"hidden"``: so many that, were coordinates normal, a majority
             of the ``n`` inputs would be no nearer to the mean. With ``P`` poisoned inputs and
             ``s = ⌊n/2 + 1⌋ − P``, that is ``Φ⁻¹((n − P − s) / (n − P))``.
@@ -38,7 +35,7 @@ class ALIE(AttackOnInputs):
 
 def hidden_deviations(inputs: int, poisoned: int) -> float:
     """How many deviations from the mean poisoned inputs can go and not stand out."""
-    supporters = math.floor(inputs / 2 + 1) - poisoned
+    supporters = inputs // 2 + 1 - poisoned
     regular = inputs - poisoned
     share = (regular - supporters) / regular if regular else 0.5
     # Where poisoned inputs are a majority themselves, or nobody is left, there is no such number.

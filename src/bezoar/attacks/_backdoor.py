@@ -34,9 +34,7 @@ class Backdoor(LabelAttack):
     name: ClassVar[str] = "backdoor"
 
     def check(self, classes: int) -> None:
-        if self.target >= classes:
-            allowed = f"allowed: 0 … {classes - 1}"
-            raise BezoarError(f"attack {self.name}: target {self.target} is not a class; {allowed}")
+        self.check_class("target", classes)
 
     def check_samples(self, samples: NDArray[np.generic]) -> None:
         height, width = _height_and_width(samples.shape[1:])
@@ -59,12 +57,9 @@ class Backdoor(LabelAttack):
         return np.full_like(labels, self.target)
 
     def patch(self, shape: tuple[int, ...]) -> Bools:
-        height, width = _height_and_width(shape)
-        pixels = np.zeros((height, width), dtype=np.bool_)
-        pixels[height - self.size :, width - self.size :] = True
-        return np.ascontiguousarray(np.broadcast_to(pixels, (*shape[:-2], height, width))).reshape(
-            shape
-        )
+        pixels = np.zeros((*shape[:-2], *_height_and_width(shape)), dtype=np.bool_)
+        pixels[..., -self.size :, -self.size :] = True
+        return pixels.reshape(shape)
 
 
 def _height_and_width(shape: tuple[int, ...]) -> tuple[int, int]:

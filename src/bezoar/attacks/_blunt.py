@@ -57,11 +57,10 @@ class Gaussian(Attack):
         honest, senders = seen.own_messages(), seen.senders.cpu().numpy()
         noise = np.empty(honest.shape, dtype=np.float32)
         for of_run, seed in zip(noise, seen.seeds, strict=True):
-            for sender in np.unique(senders):
+            for sender, sends in zip(*np.unique(senders, return_counts=True), strict=True):
                 rng = generator(seed, Purpose.MESSAGES, int(sender), seen.iteration)
-                of_run[senders == sender] = rng.standard_normal(
-                    ((senders == sender).sum(), honest.shape[-1]), dtype=np.float32
-                )
+                shape = (sends, honest.shape[-1])
+                of_run[senders == sender] = rng.standard_normal(shape, dtype=np.float32)
         return honest + self.deviation * torch.from_numpy(noise).to(honest)
 
 

@@ -17,8 +17,6 @@ class IPM(AttackOnInputs):
     ``x̄`` their mean, ``y`` their messages.
 
     Args:
-        broadcast: whether all neighbours are sent the same, made of the messages of all regular
-            agents.
         scale: the factor ``ε``.
     """
 

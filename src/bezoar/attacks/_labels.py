@@ -44,6 +44,14 @@ class LabelAttack(Attack):
     def corrupt(self, labels: Ints, classes: int, rng: np.random.Generator) -> Ints:
         """``[n]`` the corrupted labels, as if all samples were touched."""
 
+    def check_class(self, option: str, classes: int) -> None:
+        """Refuse an option that is no class."""
+        found = getattr(self, option)
+        if found >= classes:
+            raise BezoarError(
+                f"attack {self.name}: {option} {found} is not a class; allowed: 0 … {classes - 1}"
+            )
+
 
 @dataclass(frozen=True)
 class LabelFlip(LabelAttack):
@@ -161,10 +169,8 @@ class Targeted(LabelAttack):
             raise BezoarError(f"target: must differ from source, found {self.target} for both")
 
     def check(self, classes: int) -> None:
-        for option, found in (("source", self.source), ("target", self.target)):
-            if found >= classes:
-                allowed = f"allowed: 0 … {classes - 1}"
-                raise BezoarError(f"attack targeted: {option} {found} is not a class; {allowed}")
+        self.check_class("source", classes)
+        self.check_class("target", classes)
 
     def eligible(self, labels: Ints) -> Bools:
         return np.equal(labels, self.source)
@@ -188,7 +194,6 @@ class Permuted(LabelAttack):
     """Class ``b`` becomes ``π(b)``, with a permutation ``π`` that leaves no class as it is.
 
     Args:
-        fraction: the share of the samples that get a corrupted label, drawn at random.
         shared: whether all poisoned agents have the same permutation, which follows from the number
             of classes. Otherwise each draws its own.
     """

@@ -12,7 +12,8 @@ from bezoar._options import Share
 from bezoar.attacks._attack import Attack, Knowledge, SeenMessages
 from bezoar.attacks._labels import LabelAttack
 
-_SHARE = """    share: how much of the lie is in a message, ``t``: poisoned agents send
+_ARGUMENTS = """Args:
+    share: how much of the lie is in a message, ``t``: poisoned agents send
         ``(1 − t) y_p + t m``, with ``y_p`` the protocol's message, after training with wrong
         labels, and ``m`` the lie."""
 
@@ -62,10 +63,6 @@ def mix(labels: Any, messages: Any) -> type[Attack]:
 
 
 def _documentation(labels: type, messages: type) -> str:
-    """What becomes of labels, then of messages, then all options."""
-    texts, options = [], []
-    for attack in (labels, messages):
-        text, _, arguments = inspect.cleandoc(attack.__doc__ or "").partition("\n\nArgs:\n")
-        texts.append(text)
-        options.append(arguments)
-    return "\n\n".join([*texts, "Args:\n" + "\n".join(filter(None, [*options, _SHARE]))])
+    """What becomes of labels, then of messages, then the option that a mix adds."""
+    texts = [inspect.cleandoc(attack.__doc__ or "") for attack in (labels, messages)]
+    return "\n\n".join([*(text.split("\n\nArgs:\n")[0] for text in texts), _ARGUMENTS])

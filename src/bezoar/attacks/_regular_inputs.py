@@ -59,10 +59,9 @@ class AttackOnInputs(Attack):
         if seen.receivers is None:
             one = self.message(heard_by(None))
             return one.unsqueeze(1).expand(-1, len(seen.senders), -1)
-        found = {int(agent): Tensor() for agent in seen.receivers}
-        for receiver in found:
-            found[receiver] = self.message(heard_by(receiver))
-        return torch.stack([found[int(agent)] for agent in seen.receivers], dim=1)
+        receivers = seen.receivers.tolist()
+        found = {receiver: self.message(heard_by(receiver)) for receiver in set(receivers)}
+        return torch.stack([found[receiver] for receiver in receivers], dim=1)
 
 
 def mean_and_deviation(messages: Tensor) -> tuple[Tensor, Tensor]:

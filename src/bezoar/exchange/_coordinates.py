@@ -1,6 +1,6 @@
 """Rules that make each coordinate of a model of the same coordinate of the inputs."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import torch
@@ -17,7 +17,6 @@ from bezoar.exchange._selecting import Selection, selected_sums
 from bezoar.exchange._sent import Sent
 from bezoar.exchange._sorting import NETWORK_INPUTS, comparisons, sort_ends
 from bezoar.exchange._trimming import MOST_AGENTS, Program, trimmed_sums
-from bezoar.exchange._tuning import Tuning
 
 #: Rows of trimming programs are so many times as long as what is multiplied at a time: threads that
 #: ask for short operations wait for each other.
@@ -47,31 +46,28 @@ class _Sorted(Piece):
     program: Program | Selection | None
 
 
+@dataclass(eq=False)
 class CoordinateExchange(GatheredExchange):
     """A rule by coordinates on one network, in some runs. NaN counts as plus infinity.
 
-    ``dense`` says whether agents share so many inputs that common parts are worth looking for.
+    Attributes:
+        dense: whether agents share so many inputs that common parts are worth looking for.
     """
 
-    def __init__(
-        self,
-        runs: Sequence[int],
-        rule: CoordinateAggregator,
-        agents: int,
-        parts: Sequence[Neighbourhoods],
-        dense: bool,
-        tuning: Tuning,
-    ) -> None:
-        super().__init__(runs, rule, agents, parts, tuning)
-        if self._remembered:
+    rule: CoordinateAggregator
+    dense: bool
+
+    def __post_init__(self) -> None:
+        rule = self.rule
+        if rule.remembers():
             raise BezoarError(
                 f"aggregator {rule.name}: rules by coordinates cannot remember models, found "
-                f"{', '.join(self._remembered)}"
+                f"{', '.join(rule.remembers())}"
             )
-        self._rule, self._first = rule, int(rule.keeps_own())
-        self._programs: list[Program | Selection | None] = [None] * len(parts)
-        if dense and not rule.before and isinstance(rule, RankAggregator):
-            self._programs = [self._program(rule, part) for part in parts]
+        self._first = int(rule.keeps_own())
+        self._programs: list[Program | Selection | None] = [None] * len(self.parts)
+        if self.dense and not rule.before and isinstance(rule, RankAggregator):
+            self._programs = [self._program(rule, part) for part in self.parts]
 
     def _program(self, rule: RankAggregator, part: Neighbourhoods) -> Program | Selection | None:
         """How to compute all neighbourhoods at once, if they have much in common."""
@@ -82,32 +78,31 @@ class CoordinateExchange(GatheredExchange):
             kept = [rank for rank, weight in enumerate(ranks) if weight]
             middle = range(kept[0], kept[-1] + 1)
             alike = {ranks[rank] for rank in middle} == {ranks[kept[0]]}
-            if self._first or not alike or self._agents > NETWORK_INPUTS:
+            if self._first or not alike or self.agents > NETWORK_INPUTS:
                 return None
-            return selected_sums(sets, self._agents, middle)
-        if self._agents > MOST_AGENTS or part.slots - self._first <= max(1, 2 * dropped):
+            return selected_sums(sets, self.agents, middle)
+        if self.agents > MOST_AGENTS or part.slots - self._first <= max(1, 2 * dropped):
             return None
-        return trimmed_sums(sets, self._agents, dropped)
+        return trimmed_sums(sets, self.agents, dropped)
 
     def _pieces(self, sent: Sent) -> Iterator[_Sorted]:
-        held = min(sent.messages.shape[-1], self._tuning.columns)
-        for part, program in zip(self._parts, self._programs, strict=True):
+        held = min(sent.messages.shape[-1], self.tuning.columns)
+        for part, program in zip(self.parts, self._programs, strict=True):
             used = part.slots
-            for step in self._rule.before:
-                used = step.inputs_after(self._rule, used)
-            used, ends = self._rule.values_used(used, part.largest_estimate), None
-            if isinstance(self._rule, RankAggregator):
-                ends = self._rule.outermost(part.largest_estimate)
+            for step in self.rule.before:
+                used = step.inputs_after(self.rule, used)
+            used = self.rule.values_used(used, part.largest_estimate)
+            ends = self.rule.outermost(part.largest_estimate)
             ends = used if ends is None else ends
-            most = self._tuning.piece_bytes // (held * sent.messages.element_size() * part.slots)
+            most = self.tuning.piece_bytes // (held * sent.messages.element_size() * part.slots)
             if sent.false is not None or (program and not _pays(program, part, ends, held)):
                 program = None
             if program is not None:
                 most = part.agents
             for piece in self._cut_up(part, most):
                 for run in [[run] for run in piece.runs] if program else [piece.runs]:
-                    for span in self._tuning.spans(sent.messages.shape[-1]):
-                        yield _Sorted(run, piece.here, self._agents, span, used, ends, program)
+                    for span in self.tuning.spans(sent.messages.shape[-1]):
+                        yield _Sorted(run, piece.here, self.agents, span, used, ends, program)
 
     def _worker(self, sent: Sent, models: Tensor, tell: bool) -> Callable[[_Sorted], Tensor | None]:
         def work(piece: _Sorted) -> Tensor | None:
@@ -121,7 +116,7 @@ class CoordinateExchange(GatheredExchange):
 
     def _sum_type(self, sent: Sent) -> torch.dtype:
         """In which type values are added up."""
-        short = sent.messages.shape[-1] <= self._tuning.exact_sums
+        short = sent.messages.shape[-1] <= self.tuning.exact_sums
         return torch.float64 if short else sent.messages.dtype
 
     def _together(
@@ -130,9 +125,9 @@ class CoordinateExchange(GatheredExchange):
         """Compute the models of all agents of a run by a program."""
         [run], agents = piece.runs, piece.here.on_host[0, :, 0]
         messages, out = sent.messages[run][:, piece.span], models[run][:, piece.span]
-        width = min(LONG_ROWS * self._tuning.columns, messages.shape[-1])
-        assert isinstance(self._rule, RankAggregator)
-        ranks = self._rule.ranks(piece.used, piece.here.largest_estimate)
+        width = min(LONG_ROWS * self.tuning.columns, messages.shape[-1])
+        assert isinstance(self.rule, RankAggregator)
+        ranks = self.rule.ranks(piece.used, piece.here.largest_estimate)
         shape, kept = (program.working, width), sum(weight > 0 for weight in ranks)
         memory = workspace("together", shape, self._sum_type(sent), messages.device)
         for start in range(0, messages.shape[-1], width):
@@ -153,13 +148,13 @@ class CoordinateExchange(GatheredExchange):
             ``[runs, n, m]`` the weight of each input, if it is asked for.
         """
         inputs, matrix, chosen = piece.inputs(sent), None, None
-        if self._rule.before or self._rule.reads == "gram":
+        if self.rule.before or self.rule.reads == "gram":
             matrix, chosen = self._mix(piece, inputs)
         # Slots come first, so that a slot's values of all runs and agents lie together.
         inputs, estimate = inputs.slots_first(), piece.here.largest_estimate
         used, places, length = piece.used, len(piece.rows), inputs.shape[-1]
         given = torch.zeros(used, places, dtype=torch.float64, device=inputs.rows.device)
-        width = BLOCKS * self._tuning.block_bytes // (used * places * inputs.dtype.itemsize)
+        width = BLOCKS * self.tuning.block_bytes // (used * places * inputs.dtype.itemsize)
         width = max(256, width)
         for start in range(piece.span.start, piece.span.stop, width):
             columns = slice(start, min(start + width, piece.span.stop))
@@ -173,15 +168,15 @@ class CoordinateExchange(GatheredExchange):
                 values.nan_to_num_(torch.inf, torch.inf, -torch.inf)
             copies = list(values.clone() if tell else values)
             ordered = copies
-            if self._rule.sorts:
+            if self.rule.sorts:
                 own, others = copies[: self._first], copies[self._first :]
                 ordered = own + sort_ends(others, piece.ends)
             if models is not None:
                 how = (estimate, self._sum_type(sent), sent.iteration)
-                made = self._rule.combine(ordered, *how).to(models.dtype)
+                made = self.rule.combine(ordered, *how).to(models.dtype)
                 models.flatten(0, 1)[:, columns].index_copy_(0, piece.rows[:, 0], made)
             if tell:
-                given += _kept(values, self._rule.extent(ordered, estimate), self._first)
+                given += _kept(values, self.rule.extent(ordered, estimate), self._first)
         if not tell:
             return None
         weights = given.T / length
@@ -196,14 +191,13 @@ class CoordinateExchange(GatheredExchange):
 
         The second are ``[places, m']`` the slots that the rule chose, if it chose.
         """
-        gram = inner_products(inputs, self._tuning).unflatten(0, (len(piece.runs), -1))
+        gram = inner_products(inputs, self.tuning).unflatten(0, (len(piece.runs), -1))
         finite = torch.isfinite(gram.diagonal(dim1=-2, dim2=-1))
-        when = (inputs.sent.iteration, inputs.sent.progress)
-        seen, matrix = piece.here.seen(finite, (), gram, None, *when), None
-        if self._rule.before:
-            matrix, seen = mixed(self._rule.before, self._rule, seen)
+        seen, matrix = piece.here.seen(inputs.sent, finite, gram=gram), None
+        if self.rule.before:
+            matrix, seen = mixed(self.rule.before, self.rule, seen)
             matrix = matrix.flatten(0, 1)
-        chosen = self._rule.choose(seen).flatten(0, -2).to(torch.uint8)
+        chosen = self.rule.choose(seen).flatten(0, -2).to(torch.uint8)
         slots = chosen.argsort(dim=-1, descending=True, stable=True)[:, : piece.used]
         if matrix is None:
             return None, slots

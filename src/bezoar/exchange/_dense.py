@@ -30,10 +30,11 @@ from bezoar.networks import Network
 MATRICES = 8
 
 
+@dataclass(eq=False)
 class DenseExchange:
     """Rules by weights that read the same, on dense networks of one size.
 
-    Args:
+    Attributes:
         rules: each rule with the numbers of its runs.
         networks: the networks of all runs.
         device: where the messages will be.
@@ -42,41 +43,42 @@ class DenseExchange:
         tuning: how the work is cut up.
     """
 
-    def __init__(
-        self,
-        rules: Mapping[WeightedAggregator, Sequence[int]],
-        networks: Sequence[Network],
-        device: torch.device,
-        layer: OutputLayer | None,
-        tuning: Tuning,
-    ) -> None:
-        self._rules, self._layer, self._tuning = rules, layer, tuning
-        self._runs = [run for runs in rules.values() for run in runs]
-        self._rule, *_ = rules
-        each = [rule for rule, runs in rules.items() for _ in runs]
-        everyone = padded(each, [networks[run] for run in self._runs]).to(device)
+    rules: Mapping[WeightedAggregator, Sequence[int]]
+    networks: Sequence[Network]
+    device: torch.device
+    layer: OutputLayer | None
+    tuning: Tuning
+
+    def __post_init__(self) -> None:
+        self._runs = [run for runs in self.rules.values() for run in runs]
+        self._rule, *_ = self.rules
+        each = [rule for rule, runs in self.rules.items() for _ in runs]
+        everyone = padded(each, [self.networks[run] for run in self._runs]).to(self.device)
         # Not so many agents at a time that their matrices would fill the memory.
         size = 8 * MATRICES * len(each) * everyone.slots**2
-        most = everyone.agents if self._rule.reads == "nothing" else tuning.matrix_bytes // size
-        self._parts = everyone.some(max(1, most))
-        self._constant: _Weights | None = None
+        most = max(1, self.tuning.matrix_bytes // size)
+        self._parts = everyone.some(everyone.agents if self._rule.reads == "nothing" else most)
+        self._constant: dict[torch.dtype, _Weights] = {}
 
     def weigh(self, sent: Sent, tell: Tell | None, map: Map) -> "Weighted":
         """What everyone gives to the rows of its run; tell it, if somebody asks."""
         table = _Table(sent, self._runs, self._rule.remembers())
         if self._rule.reads != "nothing" or sent.false is not None:
-            found = self._weigh(table, map)
-        else:
-            found = self._constant = self._constant or self._weigh(table, map)
+            found = self._weigh(sent, table, map)
+        else:  # the same in every exchange of messages of this type
+            dtype = sent.messages.dtype
+            if dtype not in self._constant:
+                self._constant[dtype] = self._weigh(sent, table, map)
+            found = self._constant[dtype]
         if tell is not None:
             for here, weights in found.given:
                 tell(self._runs, here, weights)
         return Weighted(self._runs, found.matrices, table.all, table.where)
 
-    def _weigh(self, table: "_Table", map: Map) -> "_Weights":
+    def _weigh(self, sent: Sent, table: "_Table", map: Map) -> "_Weights":
         """What each rule gives to the rows of the table, some agents at a time."""
-        reads, names, tuning = self._rule.reads, self._rule.remembers(), self._tuning
-        rows = [table.rows(place) for place in range(len(self._runs))]
+        reads, names, tuning = self._rule.reads, self._rule.remembers(), self.tuning
+        rows = [table.all[place] for place in table.where]
         finite = layers = None
         if reads == "gram":
             products = network_products(table.all, table.where, map, tuning)
@@ -85,7 +87,7 @@ class DenseExchange:
             # Products in a wider type than the messages' are as exact as the messages are.
             blurred = dtype == rows[0].dtype and some(too_close(products, dtype))
         elif reads == "output_layer":
-            layers = read_layers(rows, layer_of(self._rule, self._layer), map, tuning)
+            layers = read_layers(rows, layer_of(self._rule, self.layer), map, tuning)
             finite = layers.all_finite.view(len(rows), -1)
         matrices, given = [], []
         for here in self._parts:
@@ -100,7 +102,7 @@ class DenseExchange:
             elif layers is not None:
                 run = torch.arange(len(rows), device=slots.device)[:, None, None]
                 layers = layers.at(slots + table.length * run, len(rows))
-            weights = self._weights(here.seen(present, names, gram, layers, *table.when))
+            weights = self._weights(here.seen(sent, present, names, gram, layers))
             part = rows[0].new_zeros(*weights.shape[:2], table.length)
             part.scatter_add_(-1, slots.expand_as(weights), weights.to(part.dtype))
             matrices.append(part)
@@ -111,7 +113,7 @@ class DenseExchange:
         """``[runs, agents, m]`` what each rule makes of its runs."""
         found: list[Tensor] = []
         first = 0
-        for rule, runs in self._rules.items():
+        for rule, runs in self.rules.items():
             weights = rule.weights(neighbourhood.of(slice(first, first + len(runs))))
             found.append(weights.expand(len(runs), -1, -1))
             first += len(runs)
@@ -121,9 +123,10 @@ class DenseExchange:
         """``[n, m, m]`` inner products of neighbourhoods, each about a reference of its own."""
 
         def recompute(rows: Tensor) -> Tensor:
-            return inner_products(replace(inputs, rows=rows), self._tuning)
+            return inner_products(replace(inputs, rows=rows), self.tuning)
 
-        most = max(1, self._tuning.piece_bytes // (inputs.rows.shape[-1] * inputs.row_bytes))
+        size = inputs.rows.shape[-1] * inputs.sent.messages[0, 0].nbytes
+        most = max(1, self.tuning.piece_bytes // size)
         return torch.cat(list(map(recompute, inputs.rows.split(most))))
 
 
@@ -205,13 +208,11 @@ class _Table:
         length: the number of rows.
         all: ``[places, length, D]`` the rows of several runs.
         where: the place of each run.
-        when: the iteration, and the share of all iterations that is done.
     """
 
     def __init__(self, sent: Sent, runs: Sequence[int], remembered: Sequence[str]) -> None:
         self._sent, self._runs, self._remembered = sent, runs, len(remembered)
         self._agents = sent.messages.shape[1]
-        self.when = (sent.iteration, sent.progress)
         self._first_false = self._agents * (1 + len(remembered))
         used: dict[int, Ints] = {}
         if sent.false is not None:
@@ -233,15 +234,11 @@ class _Table:
                     known.append(sent.false.values[torch.from_numpy(used[run]).to(rows.device)])
                 torch.cat(known, out=rows[: sum(map(len, known))])
 
-    def rows(self, place: int) -> Tensor:
-        """``[length, D]`` the rows of one run."""
-        return self.all[self.where[place]]
-
     def slots(self, here: Neighbourhoods) -> Tensor:
         """``[runs or 1, agents, m]`` the row behind each slot of some agents."""
         slots = here.index
         if self._sent.false is not None:
-            links = self._sent.false.behind(self._runs, here)
+            links = self._sent.false.behind(self._runs, here.on_host)
             rows = np.where(links >= 0, self._first_false + self._number[links], here.on_host)
             slots = torch.from_numpy(rows).to(slots.device)
         own = here.index[..., :1].expand(len(slots), -1, 1)

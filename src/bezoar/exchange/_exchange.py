@@ -88,6 +88,7 @@ class Exchange:
         self._device = device = torch.device(device)
         together: dict[tuple[object, ...], dict[WeightedAggregator, list[int]]] = {}
         others: dict[tuple[Aggregator, Network], list[int]] = {}
+        auxiliary: dict[tuple[Aggregator, Network], list[int]] = {}
         for run, (rule, network) in enumerate(zip(rules, networks, strict=True)):
             # Losses and sums are those of single inputs, so these are gathered anyway.
             gathered = shard is not None or rule.samples_judged() or rule.sums_updates()
@@ -99,13 +100,11 @@ class Exchange:
                 together.setdefault(kind, {}).setdefault(rule, []).append(run)
             else:
                 others.setdefault((rule, network), []).append(run)
+            if (inner := rule.auxiliary()) is not None:
+                auxiliary.setdefault((inner, network), []).append(run)
         self._dense = [
             DenseExchange(same, networks, device, layer, tuning) for same in together.values()
         ]
-        auxiliary: dict[tuple[Aggregator, Network], list[int]] = {}
-        for run, (rule, network) in enumerate(zip(rules, networks, strict=True)):
-            if (inner := rule.auxiliary()) is not None:
-                auxiliary.setdefault((inner, network), []).append(run)
         self._others, self._auxiliary = (
             [
                 one_by_one(
@@ -227,9 +226,9 @@ def one_by_one(
 ) -> GatheredExchange:
     """The way to apply a rule neighbourhood by neighbourhood."""
     if isinstance(rule, WeightedAggregator):
-        return SparseExchange(runs, rule, agents, parts, layer, tuning)
+        return SparseExchange(runs, rule, agents, parts, tuning, layer)
     if isinstance(rule, CoordinateAggregator):
-        return CoordinateExchange(runs, rule, agents, parts, dense, tuning)
+        return CoordinateExchange(runs, rule, agents, parts, tuning, dense)
     raise BezoarError(f"aggregator: expected a rule by weights or by coordinates, found {rule!r}")
 
 

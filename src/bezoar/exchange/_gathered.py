@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -47,7 +47,7 @@ class Piece:
         """The inputs, and what is remembered by these names."""
         false = None
         if sent.false is not None:
-            links = sent.false.behind(self.runs, self.here).reshape(len(self.rows), -1)
+            links = sent.false.behind(self.runs, self.here.on_host).reshape(len(self.rows), -1)
             if (links >= 0).any():
                 false = np.where(links >= 0, sent.false.rows[links], -1)
         known = tuple(sent.remembered[name].flatten(0, 1) for name in remembered)
@@ -84,11 +84,6 @@ class GatheredInputs:
         return places, inputs + len(self.remembered), self.sent.messages.shape[-1]
 
     @property
-    def row_bytes(self) -> int:
-        """The size of a message."""
-        return self.sent.messages[0, 0].nbytes
-
-    @property
     def dtype(self) -> torch.dtype:
         """The type of the messages."""
         return self.sent.messages.dtype
@@ -99,7 +94,7 @@ class GatheredInputs:
         return replace(self, rows=self.rows[places], false=false)
 
     def slots_first(self) -> "GatheredInputs":
-        """The same with the slots as places; nothing is remembered."""
+        """The same with slots and places exchanged, where nothing is remembered."""
         return replace(self, rows=self.rows.T, false=None if self.false is None else self.false.T)
 
     def columns(self, columns: slice, places: slice = slice(None)) -> Tensor:
@@ -133,7 +128,8 @@ class GatheredInputs:
     def combined(self, weights: Tensor) -> Tensor:
         """``[places, D]`` the sums of the slots, weighted by ``[places, m]``.
 
-        Zero times infinity is zero. Who does give weight to a message that is not finite gets NaN.
+        Zero times infinity is zero. An agent that gives weight to a message that is not finite gets
+        NaN.
         """
         weights = weights.to(self.sent.messages.dtype)
         table, inputs = self.sent.messages.flatten(0, 1), self.rows.shape[1]
@@ -156,10 +152,11 @@ class GatheredInputs:
         return sums
 
 
+@dataclass(eq=False)
 class GatheredExchange(ABC):
     """A rule on one network, in some runs, applied neighbourhood by neighbourhood.
 
-    Args:
+    Attributes:
         runs: the numbers of the runs.
         rule: the rule.
         agents: the number of agents in the network.
@@ -167,17 +164,12 @@ class GatheredExchange(ABC):
         tuning: how the work is cut up.
     """
 
-    def __init__(
-        self,
-        runs: Sequence[int],
-        rule: Aggregator,
-        agents: int,
-        parts: Sequence[Neighbourhoods],
-        tuning: Tuning,
-    ) -> None:
-        self._runs, self._agents, self._parts, self._tuning = runs, agents, parts, tuning
-        self._remembered = rule.remembers()
-        self._kept: dict[object, list[Piece]] = {}
+    runs: Sequence[int]
+    rule: Aggregator
+    agents: int
+    parts: Sequence[Neighbourhoods]
+    tuning: Tuning
+    _kept: dict[object, list[Piece]] = field(default_factory=dict, init=False)
 
     def __call__(self, sent: Sent, models: Tensor, tell: Tell | None, map: Map) -> None:
         """Write the next models and tell the weights, if somebody asks."""
@@ -194,8 +186,8 @@ class GatheredExchange(ABC):
         """The runs and agents of a part in pieces of at most so many places."""
         for here in part.some(max(1, most)):
             together = max(1, most // here.agents)
-            for start in range(0, len(self._runs), together):
-                yield Piece(self._runs[start : start + together], here, self._agents)
+            for start in range(0, len(self.runs), together):
+                yield Piece(self.runs[start : start + together], here, self.agents)
 
     @abstractmethod
     def _pieces(self, sent: Sent) -> Iterator[Piece]:
@@ -209,7 +201,7 @@ class GatheredExchange(ABC):
 def combine_carefully(weights: Tensor, values: Tensor) -> Tensor:
     """``weights [..., r, n] @ values [..., n, D]`` where zero times infinity is zero.
 
-    An agent that does give weight to a message that is not finite gets NaN.
+    An agent that gives weight to a message that is not finite gets NaN.
     """
     bad = ~torch.isfinite(values).all(-1)
     models = weights @ values.masked_fill(bad.unsqueeze(-1), 0)

@@ -12,8 +12,8 @@ from bezoar._arrays import Ints
 from bezoar.exchange._neighbourhoods import Neighbourhoods
 from bezoar.networks import Network, Shard
 
-#: Is told what some agents gave to their slots: the runs, the agents' neighbourhoods, and
-#: ``[runs, n, m]`` the weights.
+#: A function that is told which weights some agents gave to their slots: it is given the runs, the
+#: agents' neighbourhoods and the weights ``[runs, n, m]``.
 Tell = Callable[[Sequence[int], Neighbourhoods, Tensor], None]
 
 

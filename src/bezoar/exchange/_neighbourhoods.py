@@ -13,12 +13,8 @@ from torch.nn.functional import pad
 
 from bezoar._arrays import Ints
 from bezoar.aggregators import Aggregator, Neighbourhood, OutputLayers
+from bezoar.exchange._sent import Sent
 from bezoar.networks import Network, Shard
-
-_TENSORS = ("index", "mask", "mixing", "estimate", "first_link")
-
-#: The same, and what only shards have.
-_OF_SHARDS = (*_TENSORS, "numbers")
 
 
 @dataclass(frozen=True)
@@ -63,38 +59,36 @@ class Neighbourhoods:
 
     def some(self, most: int) -> "list[Neighbourhoods]":
         """The same in parts of at most so many agents."""
-        held = self._tensors()
+        held = self.tensors()
         parts = zip(*(tensor.split(most, dim=1) for tensor in held.values()), strict=True)
         return [replace(self, **dict(zip(held, part, strict=True))) for part in parts]
 
     def to(self, device: torch.device) -> "Neighbourhoods":
         """The same on another device."""
-        return replace(self, **{name: each.to(device) for name, each in self._tensors().items()})
+        return replace(self, **{name: each.to(device) for name, each in self.tensors().items()})
 
-    def _tensors(self) -> dict[str, Any]:
-        found = {name: getattr(self, name) for name in _OF_SHARDS}
-        return {name: tensor for name, tensor in found.items() if tensor is not None}
+    def tensors(self) -> dict[str, Any]:
+        """All that are here, by their names."""
+        return {name: each for name, each in vars(self).items() if isinstance(each, Tensor)}
 
     def seen(
         self,
+        sent: Sent,
         finite: Tensor | None,
-        remembered: Sequence[str],
+        remembered: Sequence[str] = (),
         gram: Tensor | None = None,
         output_layers: OutputLayers | None = None,
-        iteration: int = 0,
-        progress: float = 0.0,
         losses: Tensor | None = None,
     ) -> Neighbourhood:
         """What the agents have after the exchange, for a rule.
 
         Args:
+            sent: what is sent.
             finite: ``[..., m]`` whether there is something finite in each slot; ``None`` where the
                 rule does not ask.
             remembered: the names of what follows the inputs.
             gram: ``[..., m, m]`` inner products, if the rule reads them; they are written over.
             output_layers: the inputs' output layers, if the rule reads them.
-            iteration: which iteration it is.
-            progress: which share of all iterations is done.
             losses: ``[..., m]`` the losses of the inputs, if the rule judges by them.
         """
         more, mask, mixing = (0, len(remembered)), self.mask, self.mixing
@@ -116,8 +110,8 @@ class Neighbourhoods:
             output_layers=output_layers,
             losses=losses,
             remembered={name: self.slots + place for place, name in enumerate(remembered)},
-            iteration=iteration,
-            progress=progress,
+            iteration=sent.iteration,
+            progress=sent.progress,
         )
 
 
@@ -149,7 +143,9 @@ def _padded(runs: tuple[tuple[Network, tuple[int, ...]], ...], mixing: str) -> N
         everyone = np.arange(network.agents)
         matrix = network.mixing(mixing)
         parts.append(_lay_out(network, matrix, np.array(estimates), everyone, slots))
-    together = {name: torch.cat([getattr(part, name) for part in parts]) for name in _TENSORS}
+    together: dict[str, Any] = {
+        name: torch.cat([getattr(part, name) for part in parts]) for name in parts[0].tensors()
+    }
     largest = max(part.largest_estimate for part in parts)
     return Neighbourhoods(**together, largest_estimate=largest)
 
@@ -170,10 +166,9 @@ def by_size(
     row = np.zeros(network.agents, dtype=np.int64)
     row[shard.heard] = np.arange(len(shard.heard))
     parts = _alike(network, mixing, estimates, shard.members)
-    rows = [torch.from_numpy(row[part.on_host]) for part in parts]
     return tuple(
-        replace(part, index=index, numbers=part.index)
-        for part, index in zip(parts, rows, strict=True)
+        replace(part, index=torch.from_numpy(row[part.on_host]), numbers=part.index)
+        for part in parts
     )
 
 

@@ -1,12 +1,14 @@
 """A rule applied at one agent, to the messages that it received."""
 
 from collections.abc import Mapping, Sequence
+from operator import index
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from bezoar._arrays import Floats
 from bezoar._errors import BezoarError
 from bezoar.aggregators import Aggregator, OutputLayer
 from bezoar.exchange._exchange import one_by_one
@@ -59,7 +61,7 @@ def aggregate_at(
         for name in rule.remembers()
         if name != "origin"
     }
-    judged = _losses(rule, losses, count)
+    judged = _losses(rule, losses, count).to(inputs.device)
     sent = Sent(table[None], None, known, iteration, progress, lambda *_: judged)
     models = torch.empty_like(sent.messages)
     with torch.inference_mode():
@@ -71,11 +73,13 @@ def _by_sender(senders: Sequence[int] | None, inputs: Tensor) -> tuple[Tensor, T
     """``[m]`` the rank of each input's sender, and ``[m, D]`` the inputs by that rank."""
     if senders is None:
         return torch.arange(len(inputs)), inputs.contiguous()
-    if len(senders) != len(inputs) or len(set(senders)) != len(inputs):
-        raise BezoarError(
-            f"senders: expected {len(inputs)} different agents, found {list(senders)}"
-        )
-    order = torch.tensor(senders).argsort()
+    try:
+        agents = [index(agent) for agent in senders]
+    except TypeError:
+        agents = []
+    if len(agents) != len(inputs) or len(set(agents)) != len(inputs):
+        raise BezoarError(f"senders: expected {len(inputs)} different agents, found {senders}")
+    order = torch.tensor(agents).argsort()
     return order.argsort(), inputs[order.to(inputs.device)].contiguous()
 
 
@@ -87,7 +91,7 @@ def _mixing(rule: Aggregator, found: ArrayLike | Tensor | None, inputs: int) -> 
                 "input; found nothing"
             )
         return torch.full((inputs,), 1 / inputs, dtype=torch.float64)
-    weights = np.asarray(found.cpu() if isinstance(found, Tensor) else found, dtype=np.float64)
+    weights = _numbers("mixing", found)
     if weights.shape != (inputs,) or not (weights >= 0).all() or not 0.999 < weights.sum() < 1.001:
         raise BezoarError(
             f"mixing: expected {inputs} weights that sum to 1, one an input, found {weights}"
@@ -99,14 +103,23 @@ def _losses(rule: Aggregator, found: ArrayLike | Tensor | None, inputs: int) -> 
     """``[m]`` the losses; zeros where nobody asks."""
     if not rule.samples_judged():
         return torch.zeros(inputs, dtype=torch.float64)
-    losses = None if found is None else torch.as_tensor(found, dtype=torch.float64)
+    losses = None if found is None else _numbers("losses", found)
     if losses is None or losses.shape != (inputs,):
         shape = "nothing" if losses is None else f"shape {list(losses.shape)}"
         raise BezoarError(
             f"losses: {rule.name} needs the loss of each of {inputs} inputs on samples of the "
             f"agent's own, found {shape}"
         )
-    return losses
+    return torch.from_numpy(losses)
+
+
+def _numbers(name: str, found: ArrayLike | Tensor) -> Floats:
+    """What was given for an argument, as an array of float64."""
+    try:
+        values = found.detach().cpu() if isinstance(found, Tensor) else found
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise BezoarError(f"{name}: expected one number an input, found {found!r}") from None
 
 
 def _estimate(rule: Aggregator, found: int | None, inputs: int) -> int:

@@ -47,7 +47,7 @@ class GatheredLayers:
         return torch.cat([*self.parts]) if others else first  # one part remains a view
 
     def at(self, rows: Tensor, runs: int | None = None) -> "GatheredLayers":
-        """Those behind other slots."""
+        """The output layers behind other slots."""
         return replace(self, rows=rows, runs=runs)
 
     @property
@@ -161,8 +161,10 @@ def read_layers(
 
 
 def _sum(messages: Tensor, map: Map, tuning: Tuning) -> Tensor:
-    """``[n]`` the sums of all numbers of messages ``[n, D]``."""
-    parts = map(lambda span: messages[:, span].sum(-1), tuning.spans(messages.shape[-1]))
+    """``[n]`` the sums of all numbers of messages ``[n, D]``; half precision would overflow."""
+    dtype = torch.promote_types(messages.dtype, torch.float32)
+    spans = tuning.spans(messages.shape[-1])
+    parts = map(lambda span: messages[:, span].sum(-1, dtype=dtype), spans)
     return torch.stack(list(parts)).sum(0)
 
 

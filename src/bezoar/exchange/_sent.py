@@ -10,7 +10,6 @@ from torch import Tensor
 
 from bezoar._arrays import Ints
 from bezoar._errors import BezoarError
-from bezoar.exchange._neighbourhoods import Neighbourhoods
 from bezoar.networks import Network
 
 
@@ -20,10 +19,10 @@ class FalseMessages:
 
     Attributes:
         values: ``[rows, D]`` the messages.
-        runs: ``[links]`` in which run,
-        senders: ``[links]`` who sends,
-        receivers: ``[links]`` to which neighbour,
-        rows: ``[links]`` which of the messages. Links are known on the host.
+        runs: ``[links]`` in which run each is sent.
+        senders: ``[links]`` who sends it.
+        receivers: ``[links]`` to which neighbour.
+        rows: ``[links]`` which of the messages it is. Links are known on the host.
     """
 
     values: Tensor
@@ -51,9 +50,14 @@ class FalseMessages:
                     f"neighbour in run {run}"
                 )
 
-    def behind(self, runs: Sequence[int], here: Neighbourhoods) -> Ints:
-        """``[runs, n, slots]`` which of the links each slot's message came by; −1 if by none."""
-        index, agents = here.on_host, here.on_host[0, :, 0]
+    def behind(self, runs: Sequence[int], index: Ints) -> Ints:
+        """``[runs, n, slots]`` which of the links each slot's message came by; −1 if by none.
+
+        Args:
+            runs: the numbers of the runs.
+            index: ``[networks, n, slots]`` the agent behind each slot, the own first.
+        """
+        agents = index[0, :, 0]
         links = np.flatnonzero(np.isin(self.runs, runs) & np.isin(self.receivers, agents))
         run = (np.array(runs) == self.runs[links, None]).argmax(-1)
         agent = np.searchsorted(agents, self.receivers[links])

@@ -1,6 +1,7 @@
 """Sparse networks: every neighbourhood gathered, weighed and combined on its own."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -9,46 +10,37 @@ from torch.nn.functional import pad
 from bezoar.aggregators import OutputLayer, WeightedAggregator
 from bezoar.exchange._gathered import GatheredExchange, GatheredInputs, Piece
 from bezoar.exchange._inner_products import inner_products
-from bezoar.exchange._neighbourhoods import Neighbourhoods
 from bezoar.exchange._output_layers import GatheredLayers, layer_of, read_layers
 from bezoar.exchange._sent import Sent
-from bezoar.exchange._tuning import Tuning
 
 
+@dataclass(eq=False)
 class SparseExchange(GatheredExchange):
     """A rule by weights on one network, in some runs.
 
-    ``layer`` says where the output layer lies in a message; if it is given, the rule's own ``head``
-    is not used.
+    Attributes:
+        layer: where the output layer lies in a message; if it is given, the rule's own ``head`` is
+            not used.
     """
 
-    def __init__(
-        self,
-        runs: Sequence[int],
-        rule: WeightedAggregator,
-        agents: int,
-        parts: Sequence[Neighbourhoods],
-        layer: OutputLayer | None,
-        tuning: Tuning,
-    ) -> None:
-        super().__init__(runs, rule, agents, parts, tuning)
-        self._rule, self._layer = rule, layer
+    rule: WeightedAggregator
+    layer: OutputLayer | None
 
     def _pieces(self, sent: Sent) -> Iterator[Piece]:
-        for part in self._parts:
-            slots = part.slots + len(self._remembered)
+        for part in self.parts:
+            slots = part.slots + len(self.rule.remembers())
             # Inputs, and matrices like their Gram matrix: the larger of the two counts.
             per_slot = max(sent.messages[0, 0].nbytes, 64 * slots)
-            yield from self._cut_up(part, 3 * self._tuning.piece_bytes // (per_slot * slots))
+            yield from self._cut_up(part, 3 * self.tuning.piece_bytes // (per_slot * slots))
 
     def _worker(self, sent: Sent, models: Tensor, tell: bool) -> Callable[[Piece], Tensor | None]:
         layers = None
-        if self._rule.reads == "output_layer":
-            layer = layer_of(self._rule, self._layer)
-            layers = read_layers([sent.messages.flatten(0, 1)], layer, map, self._tuning)
+        if self.rule.reads == "output_layer":
+            layer = layer_of(self.rule, self.layer)
+            layers = read_layers([sent.messages.flatten(0, 1)], layer, map, self.tuning)
 
         def work(piece: Piece) -> Tensor | None:
-            inputs = piece.inputs(sent, self._remembered)
+            inputs = piece.inputs(sent, self.rule.remembers())
             weights = self._weights(piece, inputs, layers).expand(len(piece.runs), -1, -1)
             combined = inputs.combined(weights.flatten(0, 1))
             models.flatten(0, 1).index_copy_(0, piece.rows[:, 0], combined)
@@ -66,21 +58,20 @@ class SparseExchange(GatheredExchange):
             rows = inputs.rows
             if inputs.remembered or inputs.false is not None:  # these are not among the messages
                 values = inputs.columns(slice(None)).flatten(0, 1).clone()
-                layer = layer_of(self._rule, self._layer)
-                layers = read_layers([values], layer, map, self._tuning)
+                layer = layer_of(self.rule, self.layer)
+                layers = read_layers([values], layer, map, self.tuning)
                 rows = layers.rows
             layers = layers.at(rows.view(shape))
             finite = layers.finite
-        elif self._rule.sums_updates():
+        elif self.rule.sums_updates():
             gram, finite = self._summed(piece, inputs)
             gram, finite = gram.view(*shape, shape[-1]), finite.view(shape)
-        elif self._rule.reads == "gram":
-            gram = inner_products(inputs, self._tuning).view(*shape, shape[-1])
+        elif self.rule.reads == "gram":
+            gram = inner_products(inputs, self.tuning).view(*shape, shape[-1])
             finite = torch.isfinite(gram.diagonal(dim1=-2, dim2=-1))
-        when = (inputs.sent.iteration, inputs.sent.progress)
-        losses = self._losses(piece, inputs) if self._rule.samples_judged() else None
-        seen = piece.here.seen(finite, self._remembered, gram, layers, *when, losses)
-        return self._rule.weights(seen)
+        losses = self._losses(piece, inputs) if self.rule.samples_judged() else None
+        names = self.rule.remembers()
+        return self.rule.weights(piece.here.seen(inputs.sent, finite, names, gram, layers, losses))
 
     def _summed(self, piece: Piece, inputs: GatheredInputs) -> tuple[Tensor, Tensor]:
         """Inner products ``[places, m, m]`` of summed updates, and which slots are finite."""
@@ -88,7 +79,7 @@ class SparseExchange(GatheredExchange):
         assert sums is not None
         values, slots = inputs.columns(slice(None)), inputs.rows.shape[1]
         finite = torch.isfinite(values).all(-1)
-        layers = layer_of(self._rule, self._layer).of(values).flatten(-2)
+        layers = layer_of(self.rule, self.layer).of(values).flatten(-2)
         updates = layers[:, :slots] - layers[:, slots:]
         known = finite[:, :slots] & finite[:, slots:]
         updates = updates.masked_fill_(~known.unsqueeze(-1), 0)
@@ -105,7 +96,7 @@ class SparseExchange(GatheredExchange):
 
     def _losses(self, piece: Piece, inputs: GatheredInputs) -> Tensor:
         """``[runs, n, m]`` the losses of the inputs, each agent's on samples of its own."""
-        judge, samples = inputs.sent.judge, self._rule.samples_judged()
+        judge, samples = inputs.sent.judge, self.rule.samples_judged()
         assert judge is not None
         agents = piece.here.on_host[0, :, 0].tolist()
         values = inputs.columns(slice(None)).clone()

@@ -108,9 +108,9 @@ def plan(sets: Sequence[Iterable[int]], inputs: int) -> tuple[list[tuple[int, in
 
 @dataclass(frozen=True)
 class _Part:
-    """What is known of a set of inputs: few values as they are, or their ends and the rest.
+    """What is known of a set of inputs: its few values, or its lowest, its highest and the rest.
 
-    Everything is the number of a value: the inputs first, then the results of operations.
+    Values are known by their numbers: first come the inputs, then the results of operations.
     """
 
     values: Sequence[int] = ()
