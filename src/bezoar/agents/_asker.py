@@ -8,7 +8,7 @@ import numpy as np
 
 from bezoar._errors import BezoarError
 from bezoar.agents._extra import needed
-from bezoar.agents._keys import Key, Peer, host_name
+from bezoar.agents._keys import Key, Peer, host_name, one_line
 from bezoar.agents._messages import (
     NO_DECOMPRESSION,
     PIECE,
@@ -18,7 +18,6 @@ from bezoar.agents._messages import (
     Question,
     Vector,
     largest_piece,
-    one_line,
     read_answer,
 )
 from bezoar.agents._ports import read_address

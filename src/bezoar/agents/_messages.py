@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from typing import Any
-from unicodedata import category
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,9 +26,6 @@ PIECE = 1 << 20
 
 #: gRPC is not to unpack what others have compressed: a few bytes may become very many.
 NO_DECOMPRESSION = ("grpc.per_message_decompression", 0)
-
-#: How many characters of a text of others are told.
-TOLD = 500
 
 #: The types that numbers may have.
 DTYPES: dict[int, np.dtype[Any]] = {1: np.dtype("<f4"), 2: np.dtype("<f8")}
@@ -124,11 +120,6 @@ class Expected:
     spec: bytes
     dtype: np.dtype[Any]
     length: int
-
-
-def one_line(text: str) -> str:
-    """A text that others may have written, without what a terminal takes for commands."""
-    return "".join(" " if category(each) in ("Cc", "Cs") else each for each in text[:TOLD])
 
 
 def answer(kind: Kind, number: int, spec: bytes, vector: Vector | None = None) -> Iterator[bytes]:
