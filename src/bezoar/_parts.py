@@ -188,7 +188,8 @@ def source_of(kind: str, name: str) -> str | None:
     package = sys.modules.get(top)
     if module != "__main__" and package is not None and hasattr(package, "__path__"):
         files = (path for folder in package.__path__ for path in Path(folder).rglob("*.py"))
-        return digest(b"".join(path.read_bytes() for path in sorted(files)))
+        # Several of its modules may have a part of this name.
+        return digest(b"".join([module.encode(), *(path.read_bytes() for path in sorted(files))]))
     try:
         file = inspect.getsourcefile(make)
         if file and Path(file).is_file():

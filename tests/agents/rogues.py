@@ -10,18 +10,18 @@ import grpc
 import numpy as np
 
 from bezoar.agents._messages import Kind, Miss, Question, answer
-from bezoar.agents._server import PULL, SERVICE
+from bezoar.agents._server import ASK, PULL, SERVICE
 
 
 @contextmanager
-def rogue(key, peers, answers) -> Iterator[None]:
+def rogue(key, peers, answers, **options) -> Iterator[None]:
     """A neighbour at its address that answers what ``answers(question, context)`` gives."""
     known = b"".join(peer.certificate for peer in peers.values())
     credentials = grpc.ssl_server_credentials([(key.private, key.certificate)], known, True)
     with ThreadPoolExecutor(4) as threads:
-        server = grpc.server(threads)
+        server = grpc.server(threads, **options)
         handler = grpc.unary_stream_rpc_method_handler(answers)
-        service = grpc.method_handlers_generic_handler(SERVICE, {PULL: handler})
+        service = grpc.method_handlers_generic_handler(SERVICE, {PULL: handler, ASK: handler})
         server.add_generic_rpc_handlers((service,))
         assert server.add_secure_port(peers[key.name].address, credentials)
         server.start()

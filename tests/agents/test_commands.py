@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 import typer
+from safetensors.torch import save
 from several import Several, settings_of
 from typer.testing import CliRunner
 
@@ -25,13 +26,16 @@ from bezoar.agents import (
     read_status,
     run_agent,
     run_local,
+    together,
     write_key,
     write_peer,
 )
 from bezoar.agents._ports import free_ports
 from bezoar.agents._prometheus import serve_metrics
+from bezoar.agents._records import MEASURED, METRICS, Records
 from bezoar.cli._main import app
-from bezoar.experiments import RunSpec, Store, read_toml, run_all
+from bezoar.experiments import RunSpec, Store, agreement, network_of, read_toml, run_all
+from bezoar.training import OF_AGENTS, Checkpoint, State
 
 SPEC = """
 network = {name = "ring", agents = 3, poisoned = 0}
@@ -166,6 +170,74 @@ def test_results_and_status_may_come_from_anybody(content):
         read_status(content, "b")
 
 
+def told_by(spec, name, iterations=(0, 1, 2), model=(0.0, 0.0), **more):
+    """A result as an agent tells it, or somebody who would harm whoever reads it."""
+    status = {"name": name, "spec": "", "state": "finished", "round": 2, "rounds": 2}
+    status |= {"accuracy": 0.5, "test_loss": 0.5, "seconds": 1.0, "resumed_after": 0}
+    status |= dict.fromkeys(("bytes_sent", "bytes_received", "misses", "jumps"), 0)
+    status |= {"own_data": False, "peers": {}, "events": [], **more}
+    measured = torch.full((len(iterations),), 0.5, dtype=torch.float64)
+    tensors = {"iterations": torch.tensor(iterations), "models": torch.tensor([model])}
+    tensors |= {"accuracy": measured, "test_loss": measured.clone()}
+    agreed = agreement(spec, network_of(spec)).hex()
+    metadata = {"format": "1", "name": name, "versions": "{}", "agreement": agreed}
+    return save(tensors, metadata | {"status": json.dumps(status)})
+
+
+def test_one_agents_result_does_not_stand_for_that_of_another():
+    spec = RunSpec.read({"network": "ring:agents=3", "iterations": 2})
+    with pytest.raises(BezoarError, match="b: expected that of b, found 0's"):
+        read_result(told_by(spec, "0"), "b", "b")
+    results = [read_result(told_by(spec, name), name, name) for name in "0120"]
+    with pytest.raises(BezoarError, match="there are 2 of '0'"):
+        together(spec, results)
+    _, history = together(spec, results[:3])
+    assert history.models.shape == (3, 2)
+
+
+def test_agents_whose_models_differ_in_length_are_brought_together_without_them():
+    spec = RunSpec.read({"network": "ring:agents=3", "iterations": 2})
+    contents = [told_by(spec, "0"), told_by(spec, "1", model=(0.0, 0.0, 0.0)), told_by(spec, "2")]
+    _, history = together(spec, [read_result(content, "somebody") for content in contents])
+    assert history["accuracy_mean"].tolist() == [0.5] * 3
+    assert len(history.models) == 0
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"model": ((0.0, 0.0),)}, "a model that is no vector of numbers"),
+        ({"model": (1, 2)}, "a model that is no vector of numbers"),
+        ({"iterations": ((0, 1), (1, 2))}, "measurements of different lengths"),
+        ({"iterations": (0, 10**12)}, "1 measured after iterations that the run does not have"),
+        (
+            {"peers": {"\x1b[2J": {"address": "", "heard": 0, "last": 0, "misses": {}}}},
+            "peers. .2J",
+        ),
+    ],
+)
+def test_results_that_would_harm_whoever_reads_them_are_refused(wrong, told):
+    spec = RunSpec.read({"network": "ring:agents=3", "iterations": 2})
+    with pytest.raises(BezoarError, match=told) as found:
+        together(spec, [read_result(told_by(spec, "1", **wrong), "b")])
+    assert str(found.value).isprintable()
+
+
+def test_metrics_go_on_where_a_process_ended_while_it_wrote_them(tmp_path):
+    spec = RunSpec.read({"network": "ring:agents=3", "iterations": 2, "every": 1})
+    settings = settings_of(spec, tmp_path)
+    for content in ("", "iteration,accuracy\r\n1,0.5\r\n2,0.25\r\n3"):
+        records = Records(settings["0"], network_of(spec), bytes(32))
+        (settings["0"].folder / METRICS).parent.mkdir(exist_ok=True)
+        (settings["0"].folder / METRICS).write_text(content, newline="")
+        ones = {OF_AGENTS + name: torch.ones(1, 1) for name in MEASURED}
+        records.resume(Checkpoint(State(1, {}), [(1, ones)], ()))
+        records.advanced(2, ones)
+        lines = (settings["0"].folder / METRICS).read_text().splitlines()
+        expected = ["iteration", "2"] if not content else ["iteration", "1", "2"]
+        assert [line.split(",")[0] for line in lines] == expected
+
+
 def test_metrics_for_prometheus():
     [port] = free_ports(1)
     status = {"name": "b", "round": 7, "accuracy": 0.5, "test_loss": None, "bytes_sent": 10}
@@ -176,6 +248,16 @@ def test_metrics_for_prometheus():
     assert 'bezoar_round{agent="b"} 7.0' in text
     assert 'bezoar_misses_total{agent="b",peer="c",reason="late"} 3.0' in text
     assert "test_loss" not in text
+
+
+def test_a_port_for_prometheus_that_cannot_be_is_told():
+    with (
+        pytest.raises(
+            BezoarError, match=r"prometheus: expected HOST:PORT, .* found 'localhost:70000'"
+        ),
+        serve_metrics("localhost:70000", dict),
+    ):
+        pass
 
 
 def test_who_lacks_the_extra_is_told_what_to_install(monkeypatch, tmp_path):
@@ -202,6 +284,7 @@ def test_attacks_that_need_to_hear_others_first_are_refused(tmp_path, tiny_mnist
     [
         ({"algorithm": "gossip"}, "algorithm gossip: .*allowed: adapt_then_combine, combine_then"),
         ({"algorithm": "gradient_tracking"}, "algorithm gradient_tracking: .* one model an iter"),
+        ({"aggregator": "foolsgold"}, "foolsgold: it sums up what each neighbour changes"),
         ({"rounds": 2}, "rounds: agents .* exchange once an iteration, found 2; allowed: 1"),
         ({"silent_agents": 0.1}, "silent_links, silent_agents: .*; allowed: 0"),
         ({"network": {"over_time": ["ring", "line"]}}, "the same neighbours in every iteration"),
@@ -211,6 +294,24 @@ def test_variants_that_agents_alone_cannot_follow_are_refused(tmp_path, tiny_mni
     spec = RunSpec.read({"network": "ring:agents=3,poisoned=1", **fields})
     with pytest.raises(BezoarError, match=told):
         run_agent(settings_of(spec, tmp_path)["0"])
+
+
+def test_what_is_wrong_with_a_run_is_told_in_a_line(tmp_path, spec_file, capfd, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    spec_file.write_text(SPEC + f'dataset = "{own_data(tmp_path / "own.npz", 0)}"\nsamples = 2\n')
+    run = run_local(RunSpec.read(read_toml(spec_file)), tmp_path / "agents", patience=1.0, wait=1.0)
+    assert sorted(run.failed) == ["0", "1", "2"]
+    told = capfd.readouterr().err
+    assert told == "bezoar: partition iid: 2 samples are too few for 3 agents\n"
+
+
+def test_an_agent_with_an_unusual_name_finds_its_key(tmp_path, tiny_mnist, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("peers").mkdir()
+    Path("run.toml").write_text('network = {name = "from_edges", edges = [["Ward 7", "b"]]}')
+    call("key", "--name", "Ward 7", "--out", ".")
+    with pytest.raises(BezoarError, match="Ward 7 has the neighbours b; there is no file for b"):
+        call("start", "run.toml", "--name", "Ward 7", "--peers", "peers", "--listen", "localhost:0")
 
 
 def test_another_run_in_the_same_folder_is_refused(tmp_path, spec_file):

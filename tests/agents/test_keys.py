@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from bezoar import BezoarError
-from bezoar.agents import Peer, make_key, read_key, read_peers, write_key, write_peer
+from bezoar.agents import Peer, agent_folder, make_key, read_key, read_peers, write_key, write_peer
 
 
 def test_a_key_is_for_its_owner_alone(tmp_path):
@@ -16,12 +16,19 @@ def test_a_key_is_for_its_owner_alone(tmp_path):
     assert read_peers(tmp_path) == {"ward-7": Peer("ward-7", key.certificate, "10.0.0.7:7000")}
 
 
-@pytest.mark.parametrize("name", ["3", "Station Süd", 'a "b" \\c', "../../etc/passwd"])
+@pytest.mark.parametrize("name", ["3", "Station Süd", 'a "b" \\c', "../../etc/passwd", "..", "."])
 def test_agents_may_be_called_anything(tmp_path, name):
     own, public = write_key(make_key(name), tmp_path)
     assert own.parent == public.parent == tmp_path
+    assert agent_folder(tmp_path, name).resolve().parent == tmp_path / "agents"
     assert read_key(own).name == name
     assert list(read_peers(tmp_path)) == [name]
+
+
+@pytest.mark.parametrize("name", ["", "病" * 22, "a\nb", "\x1b[2J", "\udcff"])
+def test_names_that_no_certificate_or_terminal_takes_are_refused(name):
+    with pytest.raises(BezoarError, match="name: expected 1 to 64 bytes in UTF-8"):
+        make_key(name)
 
 
 def test_a_key_is_not_replaced(tmp_path):

@@ -1,13 +1,10 @@
 """What an agent's rule works with when some of its neighbours are missing."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
-from bezoar import BezoarError, aggregators, attacks, networks
-from bezoar.agents._exchange import OverNetwork, estimate_of, mixing_of
-from bezoar.training import Run
+from bezoar import aggregators, networks
+from bezoar.agents._exchange import estimate_of, mixing_of
 
 NETWORK = networks.complete(agents=6, poisoned=2)  # 4 and 5 are poisoned
 EVERYBODY = (1, 2, 3, 4, 5)
@@ -48,10 +45,3 @@ def test_with_everybody_heard_nothing_changes(rule):
         heard = NETWORK.neighbours(agent)
         expected = int(made.estimates(NETWORK)[agent]) if made.uses_estimate() else None
         assert estimate_of(made, NETWORK, agent, heard) == expected
-
-
-def test_a_rule_that_sums_up_what_its_neighbours_change_is_refused():
-    run = Run(NETWORK, aggregators.create("foolsgold"), attacks.create("label_flip"))
-    task = SimpleNamespace(runs=[run], members=[0])
-    with pytest.raises(BezoarError, match="foolsgold: it sums up what each neighbour changes"):
-        OverNetwork(task, None, 1)

@@ -5,6 +5,7 @@ import sys
 import threading
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -17,9 +18,9 @@ from rogues import ROGUES, Cable, in_turns, rogue
 from bezoar import BezoarError
 from bezoar.agents import Neighbours, Offer, Peer, ask, make_key
 from bezoar.agents._asker import connected
-from bezoar.agents._messages import PIECE, Miss, Question
+from bezoar.agents._messages import PIECE, Kind, Miss, Question, answer
 from bezoar.agents._ports import free_ports
-from bezoar.agents._server import PULL, SERVICE
+from bezoar.agents._server import ASK, ON_A_CONNECTION, PULL, SERVICE, Server
 
 SPEC, LENGTH, FLOAT = bytes(range(32)), 50, np.dtype("<f4")
 KEYS = {name: make_key(name) for name in "abc"}
@@ -312,6 +313,25 @@ def test_only_the_owner_and_observers_are_told_the_status():
             ask(KEYS["a"], at, "status", 5, 1)
 
 
+def test_an_observer_that_reads_no_answer_takes_no_thread_of_a_neighbour():
+    observer = make_key("ward")
+    told = {"results": lambda: bytes(8 << 20)}  # more than waits in buffers
+    with Ring(documents=told, observers=[Peer("ward", observer.certificate)]) as ring:
+        ring.start("a").offers.put(1, offer(3.0))
+        with connected(observer, ring.peers["a"], PIECE + 1024) as channel:
+            asked = [channel.unary_stream(f"/{SERVICE}/{ASK}")(b"results") for _ in range(8)]
+            codes = []
+            for call in asked:
+                try:
+                    next(call)
+                except grpc.RpcError as error:
+                    codes.append(error.code())
+            assert codes == [grpc.StatusCode.RESOURCE_EXHAUSTED] * 6
+            assert list(ring.start("b").exchange(1, offer(0.0))[0]) == ["a"]
+            for call in asked:
+                call.cancel()
+
+
 # Neighbours that send something else
 
 
@@ -338,6 +358,56 @@ def test_pieces_larger_than_the_message_are_not_taken():
         assert agent.received < 2 * LENGTH * FLOAT.itemsize
 
 
+def test_what_a_neighbour_has_compressed_is_not_unpacked():
+    def answers(content, _):
+        question = Question.unpack(content)
+        return answer(Kind.MESSAGE, question.round, question.spec, np.zeros(LENGTH, FLOAT))
+
+    with Ring(patience=0.1) as ring:
+        gzip = grpc.Compression.Gzip
+        ring.stack.enter_context(rogue(KEYS["b"], ring.peers, answers, compression=gzip))
+        agent = ring.start("a")
+        agent.exchange(1, offer(0.0))
+        assert reasons(agent, "b") == {Miss.MALFORMED: 1}
+
+
+def test_what_a_neighbour_says_is_one_line_without_commands_for_a_terminal():
+    def refuse(_, context):
+        context.abort(grpc.StatusCode.UNAVAILABLE, "\x1b[2Jno\r\nround 7: all is well" + "!" * 5000)
+
+    with Ring(patience=0.1) as ring:
+        ring.stack.enter_context(rogue(KEYS["b"], ring.peers, refuse))
+        agent = ring.start("a")
+        agent.exchange(1, offer(0.0))
+        told = agent.told()[1][0].told
+        assert told.startswith(" [2Jno  round 7: all is well!!!")
+        assert len(told) == 500
+        with pytest.raises(BezoarError) as found:
+            ask(KEYS["a"], ring.peers["b"], "status", 5, 100)
+        assert str(found.value).isprintable()
+
+
+def test_few_questions_wait_on_a_connection(monkeypatch):
+    pools, go_on = [], threading.Event()
+
+    def pool(*given):
+        pools.append(ThreadPoolExecutor(*given))
+        return pools[-1]
+
+    monkeypatch.setattr("bezoar.agents._server.ThreadPoolExecutor", pool)
+    monkeypatch.setattr(Server, "_caller", lambda *_: go_on.wait() and "b")
+    with Ring() as ring, connected(KEYS["b"], ring.peers["a"], PIECE) as channel:
+        ring.start("a")
+        pull = channel.unary_stream(f"/{SERVICE}/{PULL}")
+        asked = [pull(Question(1, SPEC).pack()) for _ in range(200)]
+        time.sleep(0.5)
+        waiting = pools[0]._work_queue.qsize()
+        go_on.set()
+        for call in asked:
+            call.cancel()
+    assert 0 < waiting <= ON_A_CONNECTION
+
+
 def test_a_server_survives_malformed_and_many_questions():
     with Ring() as ring:
         agent = ring.start("a")
@@ -362,9 +432,14 @@ def test_addresses_that_cannot_be_used_are_told():
     waiting = {"patience": 0.1, "wait": 0.1}
     with pytest.raises(BezoarError, match=r"listen: 'nowhere\.invalid:1' cannot be used"):
         Neighbours(KEYS["a"], "nowhere.invalid:1", [], SPEC, FLOAT, LENGTH, **waiting)
-    with pytest.raises(BezoarError, match=r"listen: expected HOST:PORT, found '127\.0\.0\.1'"):
+    with pytest.raises(BezoarError, match=r"listen: expected HOST:PORT, .* found '127\.0\.0\.1'"):
         Neighbours(KEYS["a"], "127.0.0.1", [], SPEC, FLOAT, LENGTH, **waiting)
-    peer = replace(Peer("b", KEYS["b"].certificate), address="")
+    with pytest.raises(BezoarError, match=r"listen: .*up to 65535, found '127\.0\.0\.1:70000'"):
+        Neighbours(KEYS["a"], "127.0.0.1:70000", [], SPEC, FLOAT, LENGTH, **waiting)
+    peer = Peer("b", KEYS["b"].certificate, "b.example.org")
+    with pytest.raises(BezoarError, match=r"b: address: expected HOST:PORT, .*'b\.example\.org'"):
+        Neighbours(KEYS["a"], "127.0.0.1:0", [peer], SPEC, FLOAT, LENGTH, **waiting)
+    peer = replace(peer, address="")
     with pytest.raises(BezoarError, match="b: address: expected HOST:PORT, found nothing"):
         Neighbours(KEYS["a"], "127.0.0.1:0", [peer], SPEC, FLOAT, LENGTH, **waiting)
 

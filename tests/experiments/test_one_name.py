@@ -148,6 +148,24 @@ def test_moving_the_files_keeps_the_name_and_changing_a_byte_does_not(tmp_path):
         assert key_in(tmp_path / "changed") != key, name
 
 
+def test_what_is_done_before_an_own_rule_is_part_of_the_name(tmp_path):
+    (tmp_path / "rule.py").write_text(RULE)
+    rules = ["rule.py:Own", "nnm+rule.py:Own", "bucketing+rule.py:Own"]
+    rules += ["nnm+bucketing+rule.py:Own", "bucketing+nnm+rule.py:Own"]
+    keys = {run_key(RunSpec.read({"aggregator": rule}, tmp_path)) for rule in rules}
+    assert len(keys) == len(rules)
+
+
+def test_parts_of_the_same_name_in_modules_of_a_package_are_different_runs(tmp_path, monkeypatch):
+    package = tmp_path / "two_rules"
+    package.mkdir()
+    for module, source in (("__init__", ""), ("one", RULE), ("other", RULE.replace("= 1", "= 2"))):
+        (package / f"{module}.py").write_text(source)
+    monkeypatch.syspath_prepend(tmp_path)
+    one, other = (RunSpec.read({"aggregator": f"two_rules.{m}:Own"}) for m in ("one", "other"))
+    assert run_key(one) != run_key(other)
+
+
 def test_a_registered_dataset_is_known_by_its_arrays():
     def own() -> data.Dataset:
         arrays = np.random.default_rng(own.seed).normal(size=(20, 3))

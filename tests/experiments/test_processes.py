@@ -314,3 +314,8 @@ def test_a_worker_that_is_cut_off_costs_a_slice(wanted, undisturbed, machine, tm
     assert watch.done
     assert not swept.failures
     assert contents(Store(store)) == undisturbed
+
+
+def test_there_is_one_process_at_least():
+    with pytest.raises(BezoarError, match="count: expected an integer of at least 1, found 0"):
+        Processes(0)

@@ -113,6 +113,15 @@ def test_csv_holds_the_same(runs, tmp_path):
                 assert found[name] == (text.lower() if isinstance(value, bool) else text)
 
 
+def test_numbers_that_some_runs_do_not_give_are_null(tmp_path):
+    store = new_store(tmp_path)
+    runs = fill(store, spec(), spec(batch=4, samples=30), spec(model="mlp"))
+    [path] = export_runs(runs, tmp_path / "runs.parquet")
+    rows = pq.ParquetFile(path).read().to_pylist()
+    found = {(row["batch"], row["samples"], row["gradient_samples"]) for row in rows}
+    assert found == {(None, None, None), (4, 30, None), (32, None, 256)}
+
+
 def test_nothing_can_be_exported_too(tmp_path):
     [path] = export_runs([], tmp_path / "runs.csv")
     assert path.read_text().splitlines() == ['"key","iteration"']

@@ -10,7 +10,16 @@ beyond bezoar itself is installed by ``bezoar[cluster]``, and imported when it i
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from bezoar.agents._keys import Key, Peer, make_key, read_key, read_peers, write_key, write_peer
+from bezoar.agents._keys import (
+    Key,
+    Peer,
+    key_file,
+    make_key,
+    read_key,
+    read_peers,
+    write_key,
+    write_peer,
+)
 
 if TYPE_CHECKING:
     from bezoar.agents._agent import Setting, run_agent
@@ -45,6 +54,7 @@ __all__ = [
     "agent_folder",
     "ask",
     "collect",
+    "key_file",
     "make_key",
     "note",
     "read_key",

@@ -102,10 +102,10 @@ def run_agent(setting: Setting, watch: Callable[[Event], Any] | None = None) -> 
             )
             return OverNetwork(task, connections[0], run.spec.iterations)
 
-        engine = one_agent(run, agent, workers, partition, exchanges)
-        records.begin(connections[0])
-        keeper = _Keeper(checkpoint, engine.iterations, setting.checkpoint_seconds, stopped)
         try:
+            engine = one_agent(run, agent, workers, partition, exchanges)
+            records.begin(connections[0])
+            keeper = _Keeper(checkpoint, engine.iterations, setting.checkpoint_seconds, stopped)
             with serve_metrics(setting.prometheus, records.status):
                 start = keeper.last()
                 if start is not None:
@@ -120,7 +120,8 @@ def run_agent(setting: Setting, watch: Callable[[Event], Any] | None = None) -> 
             records.write_status()
             return None
         finally:
-            connections[0].close()
+            for each in connections:
+                each.close()
 
 
 def _prepared(setting: Setting) -> tuple[Prepared, data.Partition]:
@@ -148,6 +149,11 @@ def _refuse(run: Prepared) -> None:
         raise BezoarError(
             f"attack {attack.name}: it knows {knows!r}, but an agent sends before it hears others; "
             "allowed: attacks that follow from what the agent itself holds"
+        )
+    if run.run.aggregator.sums_updates():
+        raise BezoarError(
+            f"aggregator {run.run.aggregator.name}: it sums up what each neighbour changes, which "
+            "agents that may miss each other do not; it works in 'bezoar run'"
         )
     if not run.algorithm.alone:
         allowed = [name for name, kind in ALGORITHMS.items() if kind.alone]

@@ -8,8 +8,9 @@ import numpy as np
 
 from bezoar._errors import BezoarError
 from bezoar.agents._extra import needed
-from bezoar.agents._keys import Key, Peer, host_name
+from bezoar.agents._keys import Key, Peer, host_name, one_line
 from bezoar.agents._messages import (
+    NO_DECOMPRESSION,
     PIECE,
     Expected,
     Miss,
@@ -19,6 +20,7 @@ from bezoar.agents._messages import (
     largest_piece,
     read_answer,
 )
+from bezoar.agents._ports import read_address
 from bezoar.agents._server import ASK, PULL, SERVICE
 
 #: Seconds between two attempts to reach somebody who has not begun yet.
@@ -33,6 +35,7 @@ OPTIONS = (
     ("grpc.keepalive_time_ms", 10_000),
     ("grpc.keepalive_timeout_ms", 5_000),
     ("grpc.enable_http_proxy", 0),
+    NO_DECOMPRESSION,
 )
 
 
@@ -50,6 +53,7 @@ def connected(key: Key, peer: Peer, most: int) -> Any:
             f"peers: {peer.name}: address: expected HOST:PORT, found nothing; write down where "
             "it listens"
         )
+    read_address(f"peers: {peer.name}: address", peer.address)
     credentials = grpc.ssl_channel_credentials(peer.certificate, key.private, key.certificate)
     options = (
         *OPTIONS,
@@ -128,7 +132,7 @@ class Asker:
 
     def _miss(self, error: Any) -> MissError:
         """Why a question was not answered."""
-        code, told = error.code(), str(error.details() or "no more is known")
+        code, told = error.code(), one_line(error.details() or "no more is known")
         codes = self._grpc.StatusCode
         if code == codes.DEADLINE_EXCEEDED:
             return MissError(Miss.LATE, "its message did not come in time")
@@ -174,7 +178,7 @@ def ask(key: Key, peer: Peer, what: str, seconds: float, most: int) -> bytes:
                         "read"
                     )
         except grpc.RpcError as error:
-            told = error.details() or error.code()
+            told = one_line(error.details() or str(error.code()))
             raise BezoarError(
                 f"{peer.name}: {peer.address} does not tell its {what}: {told}"
             ) from None

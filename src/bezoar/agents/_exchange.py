@@ -28,11 +28,6 @@ class OverNetwork:
 
     def __init__(self, task: Task, neighbours: Neighbours, iterations: int) -> None:
         [run], [agent] = task.runs, task.members
-        if run.aggregator.sums_updates():
-            raise BezoarError(
-                f"aggregator {run.aggregator.name}: it sums up what each neighbour changes, which "
-                "agents that may miss each other do not; it works in 'bezoar run'"
-            )
         self._rule, self._agent, self._neighbours = run.aggregator, agent, neighbours
         self._layer, self._device = task.output_layer, task.device
         [self._network] = run.network.turns
@@ -73,7 +68,8 @@ class OverNetwork:
         heard, self._reached = self._neighbours.exchange(self._number, self._offer(sent))
         names = self._network.names
         received = {names.index(name): vector for name, vector in heard.items()}
-        inputs = [own, *(self._tensor(received[agent]) for agent in sorted(received))]
+        vectors = (torch.from_numpy(received[agent]) for agent in sorted(received))
+        inputs = [own, *(vector.to(self._device) for vector in vectors)]
         known = {name: values[0, 0] for name, values in sent.remembered.items()}
         model = self._apply(inputs, sorted(received), known, sent)
         if out is None:
@@ -89,9 +85,6 @@ class OverNetwork:
         values = sent.false.values.cpu().numpy()
         links = zip(sent.false.receivers.tolist(), sent.false.rows.tolist(), strict=True)
         return Offer(message, {self._network.names[to]: values[row].copy() for to, row in links})
-
-    def _tensor(self, vector: np.ndarray) -> Tensor:
-        return torch.from_numpy(vector).to(self._device)
 
     def _apply(
         self,

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from unicodedata import category
 
 from bezoar._errors import BezoarError
 from bezoar._files import make_folder, write_whole
@@ -26,6 +27,9 @@ DAYS = 365
 
 #: What a key file and a peer's file end in.
 KEY, PEER = ".key", ".toml"
+
+#: How many characters are told of a text that others may have written.
+TOLD = 500
 
 
 @dataclass(frozen=True)
@@ -75,8 +79,10 @@ def make_key(name: str, days: float = DAYS, now: datetime | None = None) -> Key:
     hashes: Any = needed("cryptography.hazmat.primitives.hashes")
     serialization: Any = needed("cryptography.hazmat.primitives.serialization")
     ec: Any = needed("cryptography.hazmat.primitives.asymmetric.ec")
-    if not name or len(name) > 64:
-        raise BezoarError(f"name: expected 1 to 64 characters, found {name!r}")
+    if not name or name != one_line(name) or len(name.encode()) > 64:
+        raise BezoarError(
+            f"name: expected 1 to 64 bytes in UTF-8 without control characters, found {name!r}"
+        )
     private = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
     begin = now or datetime.now(UTC) - timedelta(hours=1)
@@ -110,7 +116,7 @@ def write_key(key: Key, folder: Path, address: str = "") -> tuple[Path, Path]:
     Raises:
         BezoarError: where there is a key already: who replaces it is known to nobody any more.
     """
-    own, public = folder / f"{file_name(key.name)}{KEY}", folder / f"{file_name(key.name)}{PEER}"
+    own = key_file(folder, key.name)
     make_folder(folder)
     try:
         descriptor = os.open(own, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -121,8 +127,7 @@ def write_key(key: Key, folder: Path, address: str = "") -> tuple[Path, Path]:
         ) from None
     with os.fdopen(descriptor, "wb") as file:
         file.write(key.private + key.certificate)
-    write_peer(Peer(key.name, key.certificate, address), folder)
-    return own, public
+    return own, write_peer(Peer(key.name, key.certificate, address), folder)
 
 
 def write_peer(peer: Peer, folder: Path) -> Path:
@@ -135,6 +140,11 @@ def write_peer(peer: Peer, folder: Path) -> Path:
         f'certificate = """\n{peer.certificate.decode()}"""\n'
     )
     return write_whole(folder / f"{file_name(peer.name)}{PEER}", text.encode())
+
+
+def key_file(folder: Path, name: str) -> Path:
+    """Where the key of an agent is in a folder."""
+    return folder / f"{file_name(name)}{KEY}"
 
 
 def read_key(path: Path) -> Key:
@@ -219,8 +229,13 @@ def _content(certificate: bytes) -> bytes:
     return b"".join(line.strip() for line in certificate.strip().splitlines())
 
 
+def one_line(text: str) -> str:
+    """A text that others may have written, without what a terminal takes for commands."""
+    return "".join(" " if category(each) in ("Cc", "Cs") else each for each in text[:TOLD])
+
+
 def file_name(name: str) -> str:
-    """A name as a file's: what cannot be in one is written as its code."""
+    """A name as a file's: what cannot be in one, and a dot in front, is written as its code."""
     return "".join(
         letter if letter.isalnum() or letter in "-_." else f"%{ord(letter):x}" for letter in name
-    )
+    ).replace(".", "%2e", name.startswith("."))

@@ -20,7 +20,7 @@ from typing import Any
 from bezoar._errors import BezoarError
 from bezoar._files import make_folder, write_whole
 from bezoar.agents._extra import needed
-from bezoar.agents._keys import KEY, file_name, make_key, write_key
+from bezoar.agents._keys import file_name, key_file, make_key, write_key
 from bezoar.agents._ports import free_ports
 from bezoar.agents._records import RESULT, STATUS, Status, read_status
 from bezoar.agents._results import Result, read_result
@@ -140,7 +140,7 @@ def statuses(folder: Path, names: tuple[str, ...]) -> dict[str, Status]:
 
 def _make_keys(names: tuple[str, ...], folder: Path) -> None:
     for name in names:
-        if not (folder / KEYS / f"{file_name(name)}{KEY}").exists():
+        if not key_file(folder / KEYS, name).exists():
             write_key(make_key(name, DAYS), folder / KEYS)
 
 

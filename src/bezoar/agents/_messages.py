@@ -24,6 +24,9 @@ MAGIC = b"BZR\x01"
 #: Bytes of numbers in one piece. gRPC takes at most 4 MB at a time; larger pieces are no faster.
 PIECE = 1 << 20
 
+#: gRPC is not to unpack what others have compressed: a few bytes may become very many.
+NO_DECOMPRESSION = ("grpc.per_message_decompression", 0)
+
 #: The types that numbers may have.
 DTYPES: dict[int, np.dtype[Any]] = {1: np.dtype("<f4"), 2: np.dtype("<f8")}
 

@@ -12,7 +12,7 @@ from typing import NoReturn
 
 from bezoar._errors import BezoarError
 from bezoar.agents._agent import Setting, run_agent
-from bezoar.agents._keys import KEY, Peer, file_name, read_key
+from bezoar.agents._keys import Peer, key_file, read_key
 from bezoar.agents._local import KEYS, LOG, LOOK, PLAN, agent_folder
 from bezoar.experiments import RunSpec, prepare
 
@@ -28,7 +28,7 @@ def main(folder: Path) -> int:
     os.chdir(plan["base"])
     spec = RunSpec.read(plan["spec"], Path(plan["base"]))
     prepare(spec).partition()  # read and divided once: the processes share the memory
-    keys = {name: read_key(folder / KEYS / f"{file_name(name)}{KEY}") for name in plan["names"]}
+    keys = {name: read_key(key_file(folder / KEYS, name)) for name in plan["names"]}
     peers = {
         name: Peer(name, key.certificate, f"127.0.0.1:{plan['ports'][name]}")
         for name, key in keys.items()
@@ -97,4 +97,7 @@ def _be(setting: Setting) -> NoReturn:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]).resolve()))
+    try:
+        sys.exit(main(Path(sys.argv[1]).resolve()))
+    except BezoarError as error:
+        sys.exit(f"bezoar: {error}")

@@ -14,6 +14,18 @@ RANGE = range(10_000, 32_768)
 _next = itertools.count(os.getpid() * 1009)
 
 
+def read_address(field: str, found: str) -> tuple[str, int]:
+    """The host and the port in ``HOST:PORT``.
+
+    Raises:
+        BezoarError: naming the field, where there is no port, or none that can be.
+    """
+    host, _, port = found.rpartition(":")
+    if not port.isdecimal() or len(port) > 5 or int(port) > 65_535:
+        raise BezoarError(f"{field}: expected HOST:PORT, with a port up to 65535, found {found!r}")
+    return host, int(port)
+
+
 def free_ports(count: int) -> list[int]:
     """Ports of this machine that nobody listens at.
 

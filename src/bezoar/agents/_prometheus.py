@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from bezoar._errors import BezoarError
 from bezoar.agents._extra import needed
+from bezoar.agents._ports import read_address
 
 if TYPE_CHECKING:
     from bezoar.agents._records import Status
@@ -28,13 +29,11 @@ def serve_metrics(where: str | None, status: "Callable[[], Status]") -> Iterator
         yield
         return
     client: Any = needed("prometheus_client")
-    host, _, port = where.rpartition(":")
-    if not port.isdecimal():
-        raise BezoarError(f"prometheus: expected HOST:PORT, found {where!r}")
+    host, port = read_address("prometheus", where)
     registry = client.CollectorRegistry()
     registry.register(_Collector(status))
     try:
-        server, thread = client.start_http_server(int(port), host or "127.0.0.1", registry)
+        server, thread = client.start_http_server(port, host or "127.0.0.1", registry)
     except OSError as error:
         raise BezoarError(f"prometheus: {where} cannot be used: {error.strerror}") from error
     try:

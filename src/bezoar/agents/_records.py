@@ -15,10 +15,10 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from math import isfinite
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import torch
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 from safetensors.torch import save
 from torch import Tensor
 from typing_extensions import TypedDict  # pydantic reads no other before Python 3.12
@@ -26,6 +26,7 @@ from typing_extensions import TypedDict  # pydantic reads no other before Python
 from bezoar._errors import BezoarError
 from bezoar._files import write_whole
 from bezoar._options import first_problem
+from bezoar.agents._keys import one_line
 from bezoar.agents._neighbours import Event, Neighbours
 from bezoar.experiments import versions
 from bezoar.networks import Network
@@ -46,22 +47,30 @@ PAUSE = 2.0
 TOLD = 20
 
 MEASURED = ("accuracy", "test_loss")
+
+#: The name of the final model among the tensors of a result.
+MODELS = "models"
+
 _COLUMNS = ("iteration", *MEASURED, "seconds", "bytes_sent", "bytes_received", "misses")
+
+
+#: A text that others may have written, in one line.
+Line = Annotated[str, Field(pattern=r"^\P{Cc}*$")]
 
 
 class Link(TypedDict):
     """What a status tells of a neighbour: where it is, and in how many rounds it was heard."""
 
-    address: str
+    address: Line
     heard: int
     last: int
-    misses: dict[str, int]
+    misses: dict[Line, int]
 
 
 class Status(TypedDict):
     """Where an agent stands."""
 
-    name: str
+    name: Line
     spec: str
     state: Literal["training", "finished"]
     round: int
@@ -75,25 +84,32 @@ class Status(TypedDict):
     misses: int
     jumps: int
     own_data: bool
-    peers: dict[str, Link]
+    peers: dict[Line, Link]
     events: list[dict[str, Any]]
 
 
 _STATUS = TypeAdapter(Status)
 
 
-def read_status(content: bytes | str, told: str) -> Status:
+def read_status(content: bytes | str, told: str, name: str | None = None) -> Status:
     """The status in some bytes, which may come from anybody.
 
+    Args:
+        content: the bytes.
+        told: where they are from.
+        name: whose status it must be; by default anybody's.
+
     Raises:
-        BezoarError: where there is none; ``told`` says where the bytes are from.
+        BezoarError: where there is none.
     """
     try:
-        return _STATUS.validate_json(content)
+        status = _STATUS.validate_json(content)
     except ValidationError as error:
-        raise BezoarError(
-            f"status: {told}: expected that of an agent; {first_problem(error)}"
-        ) from None
+        problem = one_line(first_problem(error))
+        raise BezoarError(f"status: {told}: expected that of an agent; {problem}") from None
+    if name not in (None, status["name"]):
+        raise BezoarError(f"status: {told}: expected that of {name}, found {status['name']}'s")
+    return status
 
 
 class Records:
@@ -212,12 +228,14 @@ class Records:
         """Everything measured so far, and the final model when there is one, as safetensors."""
         with self._lock:
             measured = list(self._measured)
-        tensors = {"iterations": torch.tensor([row["iteration"] for row in measured])}
-        for name in MEASURED:
-            values = [row[name] for row in measured]
-            tensors[name] = torch.tensor(values, dtype=torch.float64)
+        tensors = {
+            name: torch.tensor([row[name] for row in measured], dtype=torch.float64)
+            for name in MEASURED
+        }
+        iterations = [row["iteration"] for row in measured]
+        tensors["iterations"] = torch.tensor(iterations, dtype=torch.int64)
         if self._history is not None:
-            tensors["models"] = self._history.models.contiguous()
+            tensors[MODELS] = self._history.models.contiguous()
             tensors |= {name: each.contiguous() for name, each in self._history.buffers.items()}
         metadata = {
             "format": str(FORMAT),
@@ -230,10 +248,9 @@ class Records:
 
     def _append_metrics(self, found: Mapping[str, float]) -> None:
         status, path = dict(self.status()), self._folder / METRICS
-        new = not path.exists()
         with path.open("a", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, _COLUMNS)
-            if new:
+            if not file.tell():
                 writer.writeheader()
             writer.writerow({**{name: status[name] for name in _COLUMNS[3:]}, **found})
 
@@ -242,12 +259,11 @@ class Records:
         path = self._folder / METRICS
         if not path.exists():
             return
-        with path.open(newline="", encoding="utf-8") as file:
-            kept = [row for row in csv.DictReader(file) if int(row["iteration"]) <= self._round]
-        with path.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, _COLUMNS)
-            writer.writeheader()
-            writer.writerows(kept)
+        header, *lines = path.read_bytes().splitlines(keepends=True) or [b""]
+        # The last line may have been cut off by the end of the process.
+        whole = [line for line in lines if line.endswith(b"\n")]
+        kept = [line for line in whole if int(line.partition(b",")[0]) <= self._round]
+        write_whole(path, header + b"".join(kept))
 
 
 def _row(iteration: int, metrics: Mapping[str, Tensor]) -> dict[str, float]:

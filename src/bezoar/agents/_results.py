@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,7 +19,8 @@ from torch import Tensor
 from bezoar._errors import BezoarError
 from bezoar._files import digest
 from bezoar._numbers import count
-from bezoar.agents._records import FORMAT, MEASURED, Status, read_status
+from bezoar.agents._keys import one_line
+from bezoar.agents._records import FORMAT, MEASURED, MODELS, Line, Status, read_status
 from bezoar.experiments import RunSpec, Store, StoredRun, agreement, network_of, provenance
 from bezoar.networks import Network
 from bezoar.store import DIGITS, Finished
@@ -50,11 +52,11 @@ class Result:
     buffers: dict[str, Tensor]
 
 
-def read_result(content: bytes, told: str) -> Result:
-    """The result in some bytes, which may come from anybody.
+def read_result(content: bytes, told: str, name: str | None = None) -> Result:
+    """The result in some bytes, which may come from anybody; arguments as for :func:`read_status`.
 
     Raises:
-        BezoarError: where there is none; ``told`` says where the bytes are from.
+        BezoarError: where there is none.
     """
     try:
         tensors = load(content)
@@ -64,24 +66,32 @@ def read_result(content: bytes, told: str) -> Result:
             raise ValueError(f"format {metadata['format']}, this version reads {FORMAT}")
         iterations = tensors.pop("iterations").numpy().astype(np.int64)
         measured = {name: tensors.pop(name).numpy().astype(np.float64) for name in MEASURED}
-        if any(values.shape != iterations.shape for values in measured.values()):
+        if any(values.shape != (iterations.size,) for values in (iterations, *measured.values())):
             raise ValueError("measurements of different lengths")
-        model = tensors.pop("models")[0] if "models" in tensors else None
+        model = tensors.pop(MODELS)[0] if MODELS in tensors else None
+        if model is not None and (
+            model.ndim != 1 or model.dtype not in (torch.float32, torch.float64)
+        ):
+            raise ValueError("a model that is no vector of numbers")
+        status = read_status(metadata["status"], told, name)
         return Result(
-            name=metadata["name"],
+            name=status["name"],
             versions=_VERSIONS.validate_json(metadata["versions"]),
             agreement=metadata["agreement"],
-            status=read_status(metadata["status"], told),
+            status=status,
             iterations=iterations,
             measured=measured,
             model=model,
             buffers={name: values[0] for name, values in tensors.items()},
         )
     except (SafetensorError, ValueError, LookupError, TypeError, AttributeError) as error:
-        raise BezoarError(f"results: {told}: expected those of an agent, found: {error}") from None
+        problem = one_line(str(error))
+        raise BezoarError(
+            f"results: {told}: expected those of an agent, found: {problem}"
+        ) from None
 
 
-_VERSIONS = TypeAdapter(dict[str, str])
+_VERSIONS = TypeAdapter(dict[Line, Line])
 
 
 def together(spec: RunSpec, results: Sequence[Result]) -> tuple[Network, History]:
@@ -100,6 +110,14 @@ def together(spec: RunSpec, results: Sequence[Result]) -> tuple[Network, History
     for each in results:
         if each.agreement != expected:
             raise BezoarError(f"results: those of {each.name} are of another spec than this one")
+        if ((each.iterations < 0) | (each.iterations > spec.iterations)).any():
+            raise BezoarError(
+                f"results: {each.name} measured after iterations that the run does not have; it "
+                f"has {spec.iterations}"
+            )
+    [(name, times)] = Counter(each.name for each in results).most_common(1)
+    if times > 1:
+        raise BezoarError(f"results: there are {times} of {name!r}; give one of each agent")
     place = {name: agent for agent, name in enumerate(network.names)}
     if unknown := [each.name for each in results if each.name not in place]:
         raise BezoarError(f"results: {unknown[0]!r} is not an agent of the {network.name} network")
@@ -120,12 +138,20 @@ def together(spec: RunSpec, results: Sequence[Result]) -> tuple[Network, History
         "accuracy_worst": np.where(there, regular, np.inf).min(1),
     }
     ordered = sorted(results, key=lambda each: place[each.name])
-    models = [each.model for each in ordered if each.model is not None]
-    kept = torch.stack(models) if models else torch.zeros(0, 1)
-    names = ordered[0].buffers if len(models) == network.agents else {}
-    buffers = {name: torch.stack([each.buffers[name] for each in ordered]) for name in names}
+    finals = [{**each.buffers, MODELS: each.model} for each in ordered if each.model is not None]
+    # Agents with data of their own may have models of different lengths; then none are kept.
+    alike = len({_shapes(final) for final in finals}) == 1
+    names = finals[0] if alike else ()
+    kept = {name: torch.stack([final[name] for final in finals]) for name in names}
+    models = kept.pop(MODELS, torch.zeros(0, 1))
+    buffers = kept if len(models) == network.agents else {}
     agents = {name: found[told] for name, found in values.items()}
-    return network, History(iterations, metrics, kept, buffers, {}, agents)
+    return network, History(iterations, metrics, models, buffers, {}, agents)
+
+
+def _shapes(final: Mapping[str, Tensor]) -> frozenset[tuple[Any, ...]]:
+    """What final models must have in common to be kept together."""
+    return frozenset((name, each.shape, each.dtype) for name, each in final.items())
 
 
 def collect(spec: RunSpec, results: Sequence[Result], store: Store) -> StoredRun:

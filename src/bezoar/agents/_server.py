@@ -8,21 +8,27 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 
 from bezoar._errors import BezoarError
 from bezoar.agents._extra import needed
 from bezoar.agents._keys import Key, Peer, same_certificate
-from bezoar.agents._messages import PIECE, Kind, Question, answer
+from bezoar.agents._messages import NO_DECOMPRESSION, PIECE, Kind, Question, answer
 from bezoar.agents._offers import Offer, Offers
+from bezoar.agents._ports import read_address
 
 SERVICE, PULL, ASK = "bezoar.Agent", "Pull", "Ask"
 
 #: Bytes that a question may have; ours have fewer.
 LONGEST_QUESTION = 1024
 
-#: How many answers one neighbour may wait for at a time: one, and one that it gave up.
+#: How many answers one neighbour or observer may wait for at a time: one, and one that it gave up.
 AT_A_TIME = 2
+
+#: How many questions may be under way on one connection. Those that are refused count, too, and
+#: every one takes memory until then.
+ON_A_CONNECTION = 64
 
 #: Seconds beyond the grace in which gRPC should have ended; it does so at once.
 ENDING = 5.0
@@ -32,6 +38,8 @@ PATIENCE = 60.0
 
 OPTIONS = (
     ("grpc.max_receive_message_length", LONGEST_QUESTION),
+    ("grpc.max_concurrent_streams", ON_A_CONNECTION),
+    NO_DECOMPRESSION,
     ("grpc.so_reuseport", 0),
     ("grpc.http2.min_recv_ping_interval_without_data_ms", 2_000),
     ("grpc.keepalive_permit_without_calls", 1),
@@ -73,16 +81,16 @@ class Server:
         self._trusted = (*observers, Peer(key.name, key.certificate))
         self._documents, self._heard = documents, heard
         self.sent: Counter[str] = Counter()
-        self._waiting: Counter[str] = Counter()
+        self._waiting: Counter[tuple[str, str]] = Counter()
         self._lock = threading.Lock()
         known = b"\n".join(peer.certificate for peer in (*self._neighbours, *self._trusted))
         credentials = grpc.ssl_server_credentials(
             [(key.private, key.certificate)], root_certificates=known, require_client_auth=True
         )
-        # Every neighbour may occupy as many threads as it may have questions, and no more.
-        threads = AT_A_TIME * len(self._neighbours) + 2
-        if not listen.rpartition(":")[2].isdecimal():  # gRPC would take the port 443
-            raise BezoarError(f"listen: expected HOST:PORT, found {listen!r}")
+        # Everybody may occupy as many threads as they may have questions, and no more; one thread
+        # is left that refuses.
+        threads = AT_A_TIME * (len(self._neighbours) + len(self._trusted)) + 1
+        read_address("listen", listen)  # gRPC would take another port where there is none
         self._server = grpc.server(ThreadPoolExecutor(threads, "bezoar-answers"), options=OPTIONS)
         self._server.add_generic_rpc_handlers((self._handlers(),))
         try:
@@ -116,17 +124,23 @@ class Server:
 
     def _pull(self, content: bytes, context: Any) -> Iterator[bytes]:
         name = self._caller(context, self._neighbours)
+        with self._in_turn(PULL, name, context):
+            yield from self._answer(name, content, context)
+
+    @contextmanager
+    def _in_turn(self, method: str, name: str, context: Any) -> Iterator[None]:
+        """Refuse a question of somebody who waits for as many answers as allowed."""
         with self._lock:
-            self._waiting[name] += 1
-            many = self._waiting[name] > AT_A_TIME
+            self._waiting[method, name] += 1
+            many = self._waiting[method, name] > AT_A_TIME
         try:
             if many:
                 code = self._grpc.StatusCode.RESOURCE_EXHAUSTED
                 context.abort(code, f"more than {AT_A_TIME} questions at a time")
-            yield from self._answer(name, content, context)
+            yield
         finally:
             with self._lock:
-                self._waiting[name] -= 1
+                self._waiting[method, name] -= 1
 
     def _answer(self, name: str, content: bytes, context: Any) -> Iterator[bytes]:
         try:
@@ -151,12 +165,13 @@ class Server:
             yield from answer(Kind.GONE, found, self._spec)
 
     def _ask(self, content: bytes, context: Any) -> Iterator[bytes]:
-        self._caller(context, self._trusted)
-        what = content.decode("ascii", errors="replace")
-        if what not in self._documents:
-            allowed = ", ".join(self._documents)
-            code = self._grpc.StatusCode.INVALID_ARGUMENT
-            context.abort(code, f"{what!r} is not known; allowed: {allowed}")
-        document = self._documents[what]()
-        for start in range(0, len(document), PIECE):
-            yield document[start : start + PIECE]
+        name = self._caller(context, self._trusted)
+        with self._in_turn(ASK, name, context):
+            what = content.decode("ascii", errors="replace")
+            if what not in self._documents:
+                allowed = ", ".join(self._documents)
+                code = self._grpc.StatusCode.INVALID_ARGUMENT
+                context.abort(code, f"{what!r} is not known; allowed: {allowed}")
+            document = self._documents[what]()
+            for start in range(0, len(document), PIECE):
+                yield document[start : start + PIECE]

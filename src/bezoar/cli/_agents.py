@@ -3,13 +3,14 @@
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import typer
 
 from bezoar._errors import BezoarError
 from bezoar.agents import (
     Event,
+    Key,
     Peer,
     Result,
     Setting,
@@ -17,6 +18,7 @@ from bezoar.agents import (
     agent_folder,
     ask,
     collect,
+    key_file,
     make_key,
     note,
     read_key,
@@ -44,6 +46,8 @@ from bezoar.report import Table
 SECONDS, STATUS_BYTES, RESULT_BYTES = 30.0, 1 << 20, 2 << 30
 
 GOES_ON = "the same command goes on from the agents' last checkpoints"
+
+T = TypeVar("T")
 
 
 def run_here(given: Mapping[str, Any]) -> None:
@@ -88,9 +92,9 @@ def start_agent(given: Mapping[str, Any]) -> None:
     same = ("name", "listen", "data", "patience", "wait", "checkpoint_seconds", "prometheus")
     setting = Setting(
         spec=read_spec(given["spec"]),
-        key=read_key(given["own_key"] or Path(f"{name}.key")),
+        key=read_key(given["own_key"] or key_file(Path(), name)),
         peers=read_peers(given["peers"]),
-        folder=given["folder"] or Path("agents") / name,
+        folder=given["folder"] or agent_folder(Path(), name),
         observers=tuple(read_peers(observers).values()) if observers else (),
         **{field: given[field] for field in (*same, "workers", "stay")},
     )
@@ -121,8 +125,7 @@ class _Teller:
 
 def show_status(given: Mapping[str, Any]) -> None:
     """Show where agents stand; ``given`` is what was typed."""
-    found = _documents(given, "status", "status.json", STATUS_BYTES)
-    statuses = [read_status(content, source) for source, content in found.items()]
+    statuses = _documents(given, "status", "status.json", STATUS_BYTES, read_status)
     if given["json"]:
         print_json({"agents": statuses})
     else:
@@ -131,8 +134,7 @@ def show_status(given: Mapping[str, Any]) -> None:
 
 def collect_results(given: Mapping[str, Any]) -> None:
     """Bring the results of agents together in a store; ``given`` is what was typed."""
-    found = _documents(given, "results", "result.safetensors", RESULT_BYTES)
-    results = [read_result(content, source) for source, content in found.items()]
+    results = _documents(given, "results", "result.safetensors", RESULT_BYTES, read_result)
     _show_results(read_spec(given["spec"]), results, given["store"], given["json"])
 
 
@@ -188,26 +190,28 @@ def _print_statuses(statuses: Sequence[Status]) -> None:
         print_table(Table.of("Who was missing", heads, missed))
 
 
-def _documents(given: Mapping[str, Any], what: str, file: str, most: int) -> dict[str, bytes]:
-    """A document of each of several agents, by where it is from: files, or agents that are asked.
+def _documents(
+    given: Mapping[str, Any], what: str, file: str, most: int, read: Callable[..., T]
+) -> list[T]:
+    """What is read of each of several agents: of files, or of agents that are asked.
 
-    Agents that do not answer are told of; one must.
+    What cannot be had or read is told of; one agent's must be.
     """
-    sources: dict[str, Callable[[], bytes]] = {}
-    for folder in given["folders"] or ():
-        sources |= {str(path): path.read_bytes for path in sorted(folder.rglob(file))}
+    paths = {path for folder in given["folders"] or () for path in folder.rglob(file)}
+    sources: list[Callable[[], T]] = [partial(_read_file, path, read) for path in sorted(paths)]
     if given["peers"] is not None or given["at"] is not None:
         if given["own_key"] is None:
             raise BezoarError("key: agents are asked with a key that they know; give --key")
         key = read_key(given["own_key"])
-        asked = [Peer(key.name, key.certificate, given["at"])] if given["at"] else []
-        known = read_peers(given["peers"]).values() if given["peers"] else ()
-        for peer in (*asked, *(peer for peer in known if peer.address)):
-            sources[peer.name] = partial(ask, key, peer, what, SECONDS, most)
-    found: dict[str, bytes] = {}
-    for source, get in sources.items():
+        asked = {key.name: Peer(key.name, key.certificate, given["at"])} if given["at"] else {}
+        known = read_peers(given["peers"]) if given["peers"] else {}
+        asked |= {name: peer for name, peer in known.items() if peer.address}
+        for peer in asked.values():
+            sources.append(partial(_read_answer, key, peer, what, most, read))
+    found: list[T] = []
+    for get in sources:
         try:
-            found[source] = get()
+            found.append(get())
         except BezoarError as error:
             print_problem(str(error))
     if not found:
@@ -215,3 +219,12 @@ def _documents(given: Mapping[str, Any], what: str, file: str, most: int) -> dic
             f"agents: nobody told {what}; give folders in which agents write, or --peers or --at"
         )
     return found
+
+
+def _read_file(path: Path, read: Callable[..., T]) -> T:
+    return read(path.read_bytes(), str(path))
+
+
+def _read_answer(key: Key, peer: Peer, what: str, most: int, read: Callable[..., T]) -> T:
+    """What an agent tells, which must be of that very agent."""
+    return read(ask(key, peer, what, SECONDS, most), peer.name, peer.name)

@@ -13,6 +13,7 @@ from multiprocessing import get_context
 from threading import Lock, local
 from typing import TYPE_CHECKING, Any
 
+from bezoar._checks import whole
 from bezoar._errors import BezoarError
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ class Processes(Executor):
     def __init__(self, count: int, threads: int | None = None) -> None:
         from bezoar.training import available_cores
 
-        self._max_workers = count
+        self._max_workers = whole("count", count, 1)
         self._threads = threads or max(1, available_cores() // count)
         self._own, self._all, self._lock = local(), set[Any](), Lock()
         # Torch is imported once, by a server that the processes are forked from.

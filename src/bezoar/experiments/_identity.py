@@ -98,8 +98,14 @@ def _choice_identity(choice: Choice) -> dict[str, Any]:
             options[option] = _content(path, file_version(path)) + path.suffix.lower()
         except OSError as error:
             raise BezoarError(f"path: cannot read {path}: {error.strerror}") from error
-    own = {} if source is None else {"source": source}
-    return {"name": name.rpartition(":")[2] if own else name, "options": options, **own}
+    if source is None:
+        return {"name": name, "options": options}
+    before = _parts.names_before(choice.kind, name)
+    return {
+        "name": "+".join([*before, name.rpartition(":")[2]]),
+        "options": options,
+        "source": source,
+    }
 
 
 @lru_cache(maxsize=256)

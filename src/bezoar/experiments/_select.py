@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 from bezoar._errors import BezoarError
 from bezoar._files import write_whole
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 #: How files end that runs can be exported to.
 EXPORTS = (".csv", ".parquet")
+
+#: Fields that are a number or not given.
+OPTIONAL = {field for field, kind in get_type_hints(RunSpec).items() if kind == int | None}
 
 
 def field_text(spec: RunSpec, field: str) -> str:
@@ -72,7 +75,10 @@ def _same(found: str, wanted: str) -> bool:
 
 
 def long_table(runs: Iterable[StoredRun]) -> "pa.Table":
-    """One row a run and iteration: key, spec, iteration, metrics (null where not measured)."""
+    """One row a run and iteration: key, spec, iteration, metrics.
+
+    Numbers that were not given, and metrics that were not measured, are null.
+    """
     import pyarrow as pa
 
     tables = []
@@ -83,8 +89,12 @@ def long_table(runs: Iterable[StoredRun]) -> "pa.Table":
         for field in (field for field in RunSpec.model_fields if field not in FORMAL):
             value = getattr(spec, field)
             # Numbers stay numbers, the rest is text.
-            plain = field != "poisoned" and isinstance(value, bool | int | float)
-            fixed[field] = value if plain else field_text(spec, field)
+            if field in OPTIONAL:
+                fixed[field] = pa.scalar(value, pa.int64())
+            elif field != "poisoned" and isinstance(value, bool | int | float):
+                fixed[field] = value
+            else:
+                fixed[field] = field_text(spec, field)
         fixed["diverged"] = run.diverged
         columns = {name: pa.repeat(value, count) for name, value in fixed.items()}
         columns[ITERATION] = pa.array(run.iterations, pa.int64())
