@@ -283,16 +283,17 @@ class Page(_Part):
             page = cls.model_validate(document)
         except ValidationError as error:
             raise BezoarError(f"{path}: {first_problem(error, 'summary')}") from None
-        runs: dict[str, dict[str, list[StoredRun]]] = {}
+        runs: dict[str, dict[tuple[str, Choice], list[StoredRun]]] = {}
         missing: dict[str, None] = {}
         for curve in page.curves:
             if run := find(curve.key):
-                runs.setdefault(curve.panel, {}).setdefault(curve.rule, []).append(run)
+                same = (curve.rule, spec_of(run).aggregator)
+                runs.setdefault(curve.panel, {}).setdefault(same, []).append(run)
             else:
                 missing[curve.key] = None
         panels = tuple(
-            Panel(title, tuple(Curve.stored(several, rule) for rule, several in curves.items()))
-            for title, curves in runs.items()
+            Panel(title, tuple(Curve.stored(several, rule) for (rule, _), several in shown.items()))
+            for title, shown in runs.items()
         )
         update = {"panels": panels, "missing": tuple(missing), "curves": ()}
         return page.model_copy(update=update)
