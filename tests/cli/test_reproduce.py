@@ -222,7 +222,9 @@ def test_the_authors_settings_have_a_folder_of_their_own(tmp_path):
 
 
 def test_thresholds(tmp_path):
-    succeeded("threshold", "--iterations", 1, "--out", tmp_path)
+    page = tmp_path.with_suffix(".md")
+    succeeded("threshold", "--iterations", 1, "--out", tmp_path, "--markdown", page)
+    assert "\n## The clipping threshold of CC and CG\n" in page.read_text(encoding="utf-8")
     names = {path.name for path in (tmp_path / "threshold").iterdir()}
     assert names == {"threshold.png", "threshold.pdf", "threshold.csv", "summary.json"}
     with open(tmp_path / "threshold" / "threshold.csv", encoding="utf-8") as file:
