@@ -9,8 +9,6 @@ import typer
 
 from bezoar._errors import BezoarError
 
-PICTURES = (".png", ".pdf", ".svg")
-
 
 def choice(kind: str, more: str = "", *flags: str) -> Any:
     """An option that takes a name, perhaps with options of its own; ``flags`` are its spellings."""
@@ -123,19 +121,3 @@ def spec_fields(given: Mapping[str, Any]) -> dict[str, Any]:
     from bezoar.experiments import RunSpec
 
     return {name: given[name] for name in RunSpec.model_fields if given.get(name) is not None}
-
-
-def check_picture(path: Path | None) -> None:
-    """Refuse, before anything is computed, a picture that could not be saved."""
-    if path is None:
-        return
-    if path.suffix.lower() not in PICTURES:
-        raise BezoarError(
-            f"plot: expected a name that ends in {', '.join(PICTURES)}, found {str(path)!r}"
-        )
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise BezoarError(f"plot: cannot make the folder {path.parent}: {error.strerror}") from None
-    if not os.access(path.parent, os.W_OK):
-        raise BezoarError(f"plot: cannot write into the folder {path.parent}")

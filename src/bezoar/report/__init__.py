@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         Table,
         Verdict,
         check_markdown,
+        check_picture,
         markdown_pictures,
     )
     from bezoar.report._style import BASELINE, POISONED, REGULAR, Look, look, pictures
@@ -67,6 +68,7 @@ __all__ = [
     "agents_table",
     "axis_of",
     "check_markdown",
+    "check_picture",
     "data_notes",
     "describe",
     "draw_network",

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import os
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -34,6 +35,9 @@ THRESHOLDS = (
     "The paper says near, comparable or severe, without numbers. The numbers in these sentences, "
     "such as 0.05, are Bezoar's."
 )
+
+#: The endings of the names of pictures.
+PICTURES = (".png", ".pdf", ".svg")
 
 Verdict = Literal["holds", "does not hold", "undecided"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
@@ -297,6 +301,22 @@ class Page(_Part):
         )
         update = {"panels": panels, "missing": tuple(missing), "curves": ()}
         return page.model_copy(update=update)
+
+
+def check_picture(path: Path | None) -> None:
+    """Refuse, before anything is computed, a picture that could not be saved."""
+    if path is None:
+        return
+    if path.suffix.lower() not in PICTURES:
+        raise BezoarError(
+            f"plot: expected a name that ends in {', '.join(PICTURES)}, found {str(path)!r}"
+        )
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BezoarError(f"plot: cannot make the folder {path.parent}: {error.strerror}") from None
+    if not os.access(path.parent, os.W_OK):
+        raise BezoarError(f"plot: cannot write into the folder {path.parent}")
 
 
 def check_markdown(path: Path) -> None:
