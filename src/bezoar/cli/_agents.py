@@ -104,7 +104,7 @@ def start_agent(given: Mapping[str, Any]) -> None:
 
 
 class _Teller:
-    """Prints events, but one of a neighbour that lasts for several rounds only once."""
+    """Prints events; an event that a neighbour repeats round after round is printed once."""
 
     def __init__(self) -> None:
         self._last: dict[str, Event] = {}
@@ -212,6 +212,6 @@ def _documents(given: Mapping[str, Any], what: str, file: str, most: int) -> dic
             print_problem(str(error))
     if not found:
         raise BezoarError(
-            f"agents: nobody told {what}; give folders in which agents write, or --peers or --at"
+            f"agents: no {what} found; give folders in which agents write, or --peers or --at"
         )
     return found

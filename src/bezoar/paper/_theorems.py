@@ -36,7 +36,7 @@ class TheoremCheck:
         heterogeneity: ``ξ``, the largest over the points where the theorem's proof uses it, see
             :func:`verify`.
         disturbance: ``A``, the same; NaN where nobody is poisoned.
-        initial_gap: ``f(x⁰) − f*``, or a little more.
+        initial_gap: ``f(x⁰) − f*``, or a slightly larger number.
         promise: the theorem's conditions, terms and bounds with these numbers.
     """
 

@@ -16,7 +16,7 @@ from bezoar.report._page import Curve, Panel, check_picture
 from bezoar.report._style import Look, legend, pictures
 from bezoar.training import METRICS
 
-#: How wide an entry of a legend is, in inches.
+#: The width of an entry of a legend, in inches.
 ENTRY = 1.25
 
 #: Curves with at most this many points have a marker at each.

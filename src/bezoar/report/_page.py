@@ -30,7 +30,7 @@ SUMMARY = "summary.json"
 #: The format that is written, and the newest that can be read.
 FORMAT: Literal[1] = 1
 
-#: Whose the numbers are by which the paper's words are judged; it stands beside all claims.
+#: Where the numbers in claims come from. This stands beside all claims.
 THRESHOLDS = (
     "The paper says near, comparable or severe, without numbers. The numbers in these sentences, "
     "such as 0.05, are Bezoar's."
@@ -231,7 +231,7 @@ class Page(_Part):
         metrics: the metrics to show of its curves, the most important first.
         curves: in a page's file, the runs of its panels.
         panels: the curves; not in the file.
-        missing: keys of runs that the file names and the store does not have.
+        missing: keys of runs that the file names and that could not be found or read.
     """
 
     format: Literal[1] = FORMAT

@@ -42,10 +42,10 @@ ABOUT = (
     "mean, on average over the start and the end."
 )
 
-#: Plots beside each other at the most, and how wide and high one is, in inches.
+#: The most plots beside each other, and the width and height of one in inches.
 ACROSS, WIDTH, HEIGHT = 3, 3.6, 2.8
 
-#: How wide an entry of the legend is, in inches.
+#: The width of an entry of the legend, in inches.
 ENTRY = 2.0
 
 
