@@ -198,6 +198,7 @@ def test_the_authors_settings_have_a_folder_of_their_own(tmp_path):
     out, page = tmp_path / "out", tmp_path / "docs" / "first.md"
     succeeded("fig1", "--iterations", 2, "--out", out)
     before = (out / "fig1" / "fig1.csv").read_bytes()
+    (out / "fig1-quick").mkdir()  # where the command was stopped before the figure was drawn
     arguments = ("--setting", "authors", "--iterations", 2, "--out", out, "--markdown", page)
     result = succeeded("fig1", *arguments)
     assert (out / "fig1" / "fig1.csv").read_bytes() == before

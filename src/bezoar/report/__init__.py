@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         check_markdown,
         check_picture,
         markdown_pictures,
+        page_folders,
     )
     from bezoar.report._style import BASELINE, POISONED, REGULAR, Look, look, pictures
     from bezoar.report._tables import (
@@ -80,6 +81,7 @@ __all__ = [
     "network_figure",
     "network_page",
     "notes_about",
+    "page_folders",
     "panel_page",
     "panels_figure",
     "partition_figure",
