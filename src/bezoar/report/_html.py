@@ -219,11 +219,9 @@ def templates() -> Environment:
 def _heading(pages: Sequence[Page], runs: Sequence[StoredRun], names: Mapping[str, str]) -> str:
     if not pages[0].command:
         networks = list(dict.fromkeys(str(spec_of(run).network) for run in runs))
-        where = (
-            names.get(networks[0], networks[0])
-            if len(networks) == 1
-            else count(len(networks), "network")
-        )
+        where = count(len(networks), "network")
+        if len(networks) == 1:
+            where = names.get(networks[0], networks[0])
         return f"{count(len(runs), 'run')} on {where}"
     return pages[0].title if len(pages) == 1 else "Figures and tables, reproduced"
 
