@@ -222,6 +222,11 @@ def test_numbers_that_are_not_known_are_a_range():
     assert advise("ring:agents=20", (2, 6), budget=0).poisoned == (2, 4, 6)
 
 
+@pytest.mark.parametrize("agents", [3, 4, 5, 6])
+def test_of_few_agents_whose_number_of_poisoned_is_not_known_one_is_tried(agents):
+    assert advise(networks.ring(agents=agents), budget=0).poisoned == (1,)
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [

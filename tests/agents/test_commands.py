@@ -104,7 +104,7 @@ def test_from_keys_to_a_report(tmp_path, spec_file):
     )
     several.join()
     assert "2: 4 rounds, accuracy" in told.output
-    with pytest.raises(BezoarError, match="nobody told status"):
+    with pytest.raises(BezoarError, match="no status found"):
         call("status", *asking)  # they have ended
     found = json.loads(call("status", tmp_path / "agents", "--json").output)["agents"]
     assert {each["name"] for each in found} == set("012")

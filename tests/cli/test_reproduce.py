@@ -198,6 +198,7 @@ def test_the_authors_settings_have_a_folder_of_their_own(tmp_path):
     out, page = tmp_path / "out", tmp_path / "docs" / "first.md"
     succeeded("fig1", "--iterations", 2, "--out", out)
     before = (out / "fig1" / "fig1.csv").read_bytes()
+    (out / "fig1-quick").mkdir()  # where the command was stopped before the figure was drawn
     arguments = ("--setting", "authors", "--iterations", 2, "--out", out, "--markdown", page)
     result = succeeded("fig1", *arguments)
     assert (out / "fig1" / "fig1.csv").read_bytes() == before
@@ -222,7 +223,9 @@ def test_the_authors_settings_have_a_folder_of_their_own(tmp_path):
 
 
 def test_thresholds(tmp_path):
-    succeeded("threshold", "--iterations", 1, "--out", tmp_path)
+    page = tmp_path.with_suffix(".md")
+    succeeded("threshold", "--iterations", 1, "--out", tmp_path, "--markdown", page)
+    assert "\n## The clipping threshold of CC and CG\n" in page.read_text(encoding="utf-8")
     names = {path.name for path in (tmp_path / "threshold").iterdir()}
     assert names == {"threshold.png", "threshold.pdf", "threshold.csv", "summary.json"}
     with open(tmp_path / "threshold" / "threshold.csv", encoding="utf-8") as file:

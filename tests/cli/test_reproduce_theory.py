@@ -80,6 +80,12 @@ def test_theorems(tmp_path):
     assert summary.command == "bezoar reproduce theorems --iterations 4"
 
 
+def test_theorems_after_a_single_iteration(tmp_path):
+    assert "falls like K to the power of" in (
+        reproduce("theorems", "--out", tmp_path, "--iterations", 1)
+    )
+
+
 def test_contamination(tmp_path):
     text = reproduce("contamination", "--out", tmp_path, "--iterations", "10")
     assert "The weighted mean's error moves with δ alone" in text

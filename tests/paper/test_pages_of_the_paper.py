@@ -88,6 +88,8 @@ def test_captions_tell_of_seeds_and_of_single_agents(tmp_path):
     three = told("fig2", 3)
     assert "Lines are means over 3 seeds" in three
     assert "By class nothing is random: one run stands for every seed." in three
+    more_agents = caption(reproduced("fig13", 3, Variant(scale="small")))
+    assert "With W = 10 nothing is random: one run stands for every seed." in more_agents
     assert "hides what single agents have: by class, the worst agent's own model" in (
         told("fig5", 1)
     )

@@ -133,3 +133,8 @@ def test_a_registered_rule_brings_its_own_look_and_passes_none_on(monkeypatch):
     monkeypatch.setattr(Mine, "colour", "red")
     with pytest.raises(BezoarError, match="Mine: colour: expected one such as '#0072B2', found 'r"):
         report.look("Mine")
+
+
+def test_a_picture_of_another_kind_is_refused(tmp_path):
+    with pytest.raises(BezoarError, match=r"ends in .png, .pdf, .svg, found '.*fan.jpg'"):
+        report.network_figure(tmp_path / "fan.jpg", networks.fan())

@@ -75,13 +75,19 @@ def test_damaged_and_removed_runs_are_left_out_and_counted(reproduced, tmp_path)
     [problem] = told
     assert min(keys) in problem
     told.clear()
-    one, other, *_ = store.finished_keys()
+    (copy / "store" / "runs" / max(keys) / "run.json").write_text("{")
+    shown = Page(write_report(copy, problem=told.append)).shown
+    assert len(told) == 2
+    assert "1 run of the store could not be read and is left out" in shown
+    assert "2 further runs of the store belong to nothing on this page" in shown
+    told.clear()
+    one, other, *_ = (key for key in store.finished_keys() if key != max(keys))
     (copy / "store" / "runs" / one / "run.json").write_text("{")
     metrics = copy / "store" / "runs" / other / "metrics.parquet"
     metrics.write_bytes(metrics.read_bytes()[:100])
     shown = Page(write_report(copy / "store", problem=told.append)).shown
-    assert len(told) == 2
-    assert "2 runs of the store could not be read and are left out" in shown
+    assert len(told) == 3
+    assert "3 runs of the store could not be read and are left out" in shown
 
 
 @pytest.mark.parametrize(

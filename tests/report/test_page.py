@@ -69,6 +69,18 @@ def test_a_file_written_before_is_read_and_written_again_as_it_was(store, tmp_pa
     assert len(Page.load(tmp_path / "fig7").missing) == 4  # of no store
 
 
+def test_curves_of_one_rule_with_several_options_stay_apart(tmp_path):
+    store = Store(tmp_path / "store")
+    curves = []
+    for rule in ("clipped_gossip:threshold=0.1", "clipped_gossip:threshold=0.3"):
+        spec = RunSpec.read({"aggregator": rule})
+        curves.append(Curve.stored([save(store, spec, made_up(spec, 3))]))
+    Page(name="a", title="A", panels=(Panel("p", tuple(curves)),)).save(tmp_path / "a")
+    [panel] = Page.load(tmp_path / "a", store.load).panels
+    assert [curve.name for curve in panel.curves] == [curve.name for curve in curves]
+    assert [len(curve.runs) for curve in panel.curves] == [1, 1]
+
+
 def test_a_curve_is_where_all_its_runs_were_measured():
     spec = RunSpec()
     long, short = made_up(spec, 7), made_up(spec, 4)

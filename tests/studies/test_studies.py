@@ -72,7 +72,8 @@ def test_a_small_study_becomes_a_page(tiny_mnist, tmp_path):
     page = studies.write_study(tmp_path / "small", small, results, "bezoar study small")
     assert Page.load(tmp_path / "small").caption == page.caption == "What? That."
     assert len(page.tables[0].rows) == 4
-    path = studies.write_studies(tmp_path / "pages.md", tmp_path, ["other", "small"])
+    (tmp_path / "stopped").mkdir()  # where a study was stopped before it was written
+    path = studies.write_studies(tmp_path / "pages.md", tmp_path, ["other", "stopped", "small"])
     text = path.read_text()
     assert "## A study" in text
     assert "(pages/small.png)" in text

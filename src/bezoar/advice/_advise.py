@@ -212,7 +212,7 @@ def _numbers(poisoned: int | tuple[int, int] | None, network: Network) -> tuple[
     """How many agents may be poisoned, ascending: the ends of the range, and its middle."""
     most = network.agents - 1
     if poisoned is None:
-        shares = (round(share * network.agents) for share in UNKNOWN)
+        shares = (max(1, round(share * network.agents)) for share in UNKNOWN)
         found = (1, *shares)
     elif isinstance(poisoned, tuple):
         found = (poisoned[0], sum(poisoned) // 2, poisoned[1])

@@ -21,9 +21,9 @@ def candidates(
     """The rules that can be applied at every agent, with options that an agent could choose.
 
     No agent knows which of its inputs are poisoned, nor how many. So a rule that needs an estimate
-    is tried with numbers that agents may assume: one; and what an agent has on average, rounded up,
-    if as many agents as possible are ``poisoned``. Larger numbers lose more than they save
-    (docs/results/advisor.md). Each agent assumes less where its rule cannot bear so many. By
+    is tried with two of them: one poisoned input, and the mean number of an agent, rounded up, if
+    the largest number of agents in ``poisoned`` is poisoned. Larger numbers lose more than they
+    save (docs/results/advisor.md). An agent whose rule cannot bear so many assumes fewer. By
     default every rule that has a name is a candidate.
 
     Returns:

@@ -84,7 +84,7 @@ def train_pilots(
 
     Args:
         rules, scenarios, dataset, iterations, workers: what is trained, on what, and how long.
-        deadline: by ``time.monotonic()``, when to stop and be content with the latest measurement.
+        deadline: when to stop, by ``time.monotonic()``; the latest measurement is then the result.
         progress: is told the number of iterations done.
         times: how often to measure after the start.
 

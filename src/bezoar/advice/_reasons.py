@@ -45,7 +45,7 @@ def reasons_of_theory(
         "This is from the theory alone. Nothing was tried: ask without a budget of 0 to be "
         "answered from what rules did in trainings.",
         *_bounds(network, poisoned),
-        "If local data are alike, the theory does not prefer it; trainings can tell.",
+        "If local data are alike, the theory does not prefer this rule; trainings can tell.",
     ]
     return rules[plain], told
 
@@ -67,7 +67,7 @@ def reasons_of_study(
         partition: the one that was asked about, if it is known.
         kinds: the study's partitions that count.
     """
-    best, theorys = ranking[0], "weighted_mean"
+    best, mean = ranking[0], "weighted_mean"
     told = [
         f"In the {best.scenarios} cases of the study (docs/results/advisor.md) with "
         f"{listed(kinds)}, {best.aggregator} lost {best.regret_mean:.3f} of the agents' accuracy "
@@ -99,9 +99,9 @@ def reasons_of_study(
         )
     told += _bounds(network, poisoned)
     for rule in ranking[1:]:
-        if str(rule.aggregator) == theorys:
+        if str(rule.aggregator) == mean:
             told.append(
-                f"In the study {theorys} lost {rule.regret_mean:.3f} on average and at most "
+                f"In the study {mean} lost {rule.regret_mean:.3f} on average and at most "
                 f"{rule.regret_worst:.3f}."
             )
     told.append(

@@ -7,7 +7,7 @@ from typing import Any
 
 from bezoar.networks import Network, place
 
-#: Where poisoned agents may sit, in the order in which it is tried, and again from the start.
+#: Where poisoned agents may sit. Rounds try these in turn and then begin again.
 PLACEMENTS = ("random", "worst", "random", "cut", "random", "degree", "random", "betweenness")
 
 #: Partitions from alike to very different data, for users who do not know.

@@ -9,8 +9,8 @@ from rich.text import Text
 
 from bezoar._errors import BezoarError
 from bezoar.advice import advice_figure, advice_page, advise
-from bezoar.cli._options import check_picture
 from bezoar.cli._screen import console, print_json, print_page, print_path, time_bar
+from bezoar.report import check_picture
 
 #: Seconds in the units of a budget.
 UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}

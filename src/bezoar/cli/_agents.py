@@ -108,7 +108,7 @@ def start_agent(given: Mapping[str, Any]) -> None:
 
 
 class _Teller:
-    """Prints events, but one of a neighbour that lasts for several rounds only once."""
+    """Prints events; an event that a neighbour repeats round after round is printed once."""
 
     def __init__(self) -> None:
         self._last: dict[str, Event] = {}
@@ -216,7 +216,7 @@ def _documents(
             print_problem(str(error))
     if not found:
         raise BezoarError(
-            f"agents: nobody told {what}; give folders in which agents write, or --peers or --at"
+            f"agents: no {what} found; give folders in which agents write, or --peers or --at"
         )
     return found
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from bezoar._numbers import duration
 from bezoar.advice import compare
-from bezoar.cli._options import check_picture, spec_fields
+from bezoar.cli._options import spec_fields
 from bezoar.cli._run import train_shown
 from bezoar.cli._screen import (
     console,
@@ -17,7 +17,7 @@ from bezoar.cli._screen import (
     print_page,
     print_path,
 )
-from bezoar.report import panels_figure, shown_first
+from bezoar.report import check_picture, panels_figure, shown_first
 
 
 def compare_rules(given: Mapping[str, Any]) -> None:

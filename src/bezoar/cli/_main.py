@@ -10,30 +10,20 @@ from bezoar.cli._agents_app import agents_app
 from bezoar.cli._options import (
     FILES,
     STORE,
-    Accumulate,
-    Algorithm,
     Attack,
-    Batch,
     DataDir,
     Dataset,
     DryRun,
-    Estimate,
-    GradientSamples,
     Json,
     Keep,
-    LocalSteps,
     Model,
     Network,
-    On,
     Partition,
     Placement,
     Plot,
     Poisoned,
-    Rounds,
     Samples,
     Schedule,
-    SilentAgents,
-    SilentLinks,
     Workers,
     choice,
 )
@@ -84,23 +74,39 @@ def run(
     data_dir: DataDir = None,
     model: Model = None,
     start: Annotated[str | None, choice("starts", "Or a .safetensors file.")] = None,
-    algorithm: Algorithm = None,
-    rounds: Rounds = None,
-    silent_links: SilentLinks = None,
-    silent_agents: SilentAgents = None,
+    algorithm: Annotated[str | None, choice("algorithms", "Default: adapt_then_combine.")] = None,
+    rounds: Annotated[
+        int | None, typer.Option(help="Exchanges and aggregations an iteration. Default: 1.")
+    ] = None,
+    silent_links: Annotated[
+        float | None, typer.Option(help="Probability that a link is silent. Default: 0.")
+    ] = None,
+    silent_agents: Annotated[
+        float | None, typer.Option(help="Probability that an agent is silent. Default: 0.")
+    ] = None,
     optimizer: Annotated[str | None, choice("optimizers")] = None,
     schedule: Schedule = None,
-    batch: Batch = None,
+    batch: Annotated[
+        int | None,
+        typer.Option(help="Samples in a batch. Default: all for softmax, 32 for networks."),
+    ] = None,
     order: Annotated[str | None, typer.Option(help="Of batches: random or consecutive.")] = None,
     augment: Annotated[
         bool | None, typer.Option(help="Crop and mirror images at random.", show_default=False)
     ] = None,
-    local_steps: LocalSteps = None,
-    accumulate: Accumulate = None,
+    local_steps: Annotated[
+        int | None, typer.Option(help="Local updates before an exchange. Default: 1.")
+    ] = None,
+    accumulate: Annotated[
+        int | None, typer.Option(help="Parts a batch is computed in, to save memory. Default: 1.")
+    ] = None,
     autocast: Annotated[
         str | None, typer.Option(help="Compute products in bfloat16 or float16.")
     ] = None,
-    gradient_samples: GradientSamples = None,
+    gradient_samples: Annotated[
+        int | None,
+        typer.Option(help="Samples of an agent on which gradients are measured. Default: 256."),
+    ] = None,
     iterations: Annotated[int | None, typer.Option(help="Default: 1000.")] = None,
     every: Annotated[
         int | None, typer.Option(help="Iterations between measurements. Default: 10.")
@@ -137,7 +143,14 @@ def compare(
             show_default=False,
         ),
     ] = None,
-    estimate: Estimate = None,
+    estimate: Annotated[
+        str | None,
+        typer.Option(
+            help="How many of its inputs an agent takes for poisoned: a number (default: that of "
+            "poisoned agents), or exact, which no real agent knows.",
+            show_default=False,
+        ),
+    ] = None,
     partition: Partition = None,
     attack: Attack = None,
     dataset: Dataset = None,
@@ -168,7 +181,14 @@ def sweep(
     store: Annotated[Path, typer.Option(help="Where finished runs are kept.")] = STORE,
     data_dir: DataDir = None,
     workers: Workers = None,
-    on: On = None,
+    on: Annotated[
+        str | None,
+        typer.Option(
+            help="Who trains: local:4 for processes, dask:tls://HOST:8786 for a Dask cluster. "
+            "Default: this process.",
+            show_default=False,
+        ),
+    ] = None,
     dry_run: DryRun = False,
     json: Json = False,
 ) -> None:

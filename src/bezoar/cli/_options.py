@@ -9,13 +9,22 @@ import typer
 
 from bezoar._errors import BezoarError
 
-PICTURES = (".png", ".pdf", ".svg")
-
 
 def choice(kind: str, more: str = "", *flags: str) -> Any:
     """An option that takes a name, perhaps with options of its own; ``flags`` are its spellings."""
     text = f"Name or name:option=value,...; see 'bezoar list {kind}'. {more}"
     return typer.Option(*flags, help=text.strip(), show_default=False)
+
+
+def _use_data_dir(folder: Path | None) -> Path | None:
+    """Let datasets be looked for in a folder."""
+    if folder is not None:
+        if not folder.is_dir():
+            raise BezoarError(f"data_dir: expected a folder, found {str(folder)!r}")
+        from bezoar.data import DATA_VARIABLE
+
+        os.environ[DATA_VARIABLE] = str(folder)
+    return folder
 
 
 #: Where finished runs are kept if nothing else is said.
@@ -42,19 +51,11 @@ Plot = Annotated[Path | None, typer.Option(help="Save a picture here (.png, .pdf
 Workers = Annotated[
     int | None, typer.Option(min=1, help="Threads; they do not change results. Default: all cores.")
 ]
-On = Annotated[
-    str | None,
-    typer.Option(
-        help="Who trains: local:4 for processes, dask:tls://HOST:8786 for a Dask cluster. Default: "
-        "this process.",
-        show_default=False,
-    ),
-]
 DataDir = Annotated[
     Path | None,
     typer.Option(
         help="The folder with dataset archives. Default: the variable BEZOAR_DATA.",
-        callback=lambda found: _use_data_dir(found),
+        callback=_use_data_dir,
     ),
 ]
 Dataset = Annotated[
@@ -66,38 +67,6 @@ Samples = Annotated[
 ]
 Attack = Annotated[str | None, choice("attacks")]
 Model = Annotated[str | None, choice("models", "Default: softmax.")]
-Algorithm = Annotated[str | None, choice("algorithms", "Default: adapt_then_combine.")]
-Estimate = Annotated[
-    str | None,
-    typer.Option(
-        help="How many of its inputs an agent takes for poisoned: a number (default: that of "
-        "poisoned agents), or exact, which no real agent knows.",
-        show_default=False,
-    ),
-]
-LocalSteps = Annotated[
-    int | None, typer.Option(help="Local updates before an exchange. Default: 1.")
-]
-Rounds = Annotated[
-    int | None, typer.Option(help="Exchanges and aggregations an iteration. Default: 1.")
-]
-SilentLinks = Annotated[
-    float | None, typer.Option(help="Probability that a link is silent. Default: 0.")
-]
-SilentAgents = Annotated[
-    float | None, typer.Option(help="Probability that an agent is silent. Default: 0.")
-]
-Batch = Annotated[
-    int | None,
-    typer.Option(help="Samples in a batch. Default: all for softmax, 32 for networks."),
-]
-Accumulate = Annotated[
-    int | None, typer.Option(help="Parts a batch is computed in, to save memory. Default: 1.")
-]
-GradientSamples = Annotated[
-    int | None,
-    typer.Option(help="Samples of an agent on which gradients are measured. Default: 256."),
-]
 Schedule = Annotated[str | None, choice("schedules")]
 Keep = Annotated[
     Path | None, typer.Option(help="Keep finished runs here, and take those that are there.")
@@ -107,35 +76,8 @@ Network = Annotated[str | None, choice("networks", FILES)]
 Partition = Annotated[str | None, choice("partitions")]
 
 
-def _use_data_dir(folder: Path | None) -> Path | None:
-    """Let datasets be looked for in a folder."""
-    if folder is not None:
-        if not folder.is_dir():
-            raise BezoarError(f"data_dir: expected a folder, found {str(folder)!r}")
-        from bezoar.data import DATA_VARIABLE
-
-        os.environ[DATA_VARIABLE] = str(folder)
-    return folder
-
-
 def spec_fields(given: Mapping[str, Any]) -> dict[str, Any]:
     """Those options that were given and have the name of a field of a spec."""
     from bezoar.experiments import RunSpec
 
     return {name: given[name] for name in RunSpec.model_fields if given.get(name) is not None}
-
-
-def check_picture(path: Path | None) -> None:
-    """Refuse, before anything is computed, a picture that could not be saved."""
-    if path is None:
-        return
-    if path.suffix.lower() not in PICTURES:
-        raise BezoarError(
-            f"plot: expected a name that ends in {', '.join(PICTURES)}, found {str(path)!r}"
-        )
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise BezoarError(f"plot: cannot make the folder {path.parent}: {error.strerror}") from None
-    if not os.access(path.parent, os.W_OK):
-        raise BezoarError(f"plot: cannot write into the folder {path.parent}")

@@ -85,15 +85,14 @@ class Bars(Watch):
     def ended(self, keys: Sequence[str], failed: bool) -> None:
         """Fill the bar of the group, or mark it as failed."""
         name = frozenset(keys)
-        if name not in self._tasks:
+        if name not in self._began:
             return  # it failed before it began
+        seconds = duration(time.monotonic() - self._began.pop(name))
         task, title = self._tasks[name], self._titles[name]
         outcome = "failed" if failed else "done"
         self._bars.update(task, description=f"{title}, {outcome}")
         self._bars.stop_task(task)
-        began = self._began.pop(name)
         if not errors.is_terminal:
-            seconds = duration(time.monotonic() - began)
             self.said(f"{title}, failed" if failed else f"{title}, done in {seconds}")
 
     def said(self, message: str) -> None:

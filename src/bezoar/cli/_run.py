@@ -9,7 +9,7 @@ import typer
 
 from bezoar import report
 from bezoar._errors import BezoarError
-from bezoar.cli._options import check_picture, spec_fields
+from bezoar.cli._options import spec_fields
 from bezoar.cli._screen import (
     console,
     print_json,
@@ -50,7 +50,7 @@ def run(given: Mapping[str, Any]) -> None:
         return
     path: Path | None = given["spec"]
     plot: Path | None = given["plot"]
-    check_picture(plot)
+    report.check_picture(plot)
     fields = read_toml(path) if path else {}
     folder = path.parent if path else None
     # What is typed is relative to where one is, what is in a file relative to the file.

@@ -90,7 +90,7 @@ def _print_blocks(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def print_meanings(columns: Sequence[str]) -> None:
-    """Say below a table what those of its columns are that are metrics."""
+    """Say below a table what its columns mean, if they are metrics."""
     from bezoar.training import METRICS
 
     for metric in METRICS.values():

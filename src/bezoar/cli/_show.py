@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from bezoar.cli._options import check_picture, spec_fields
+from bezoar.cli._options import spec_fields
 from bezoar.cli._screen import print_json, print_page, print_path
 from bezoar.experiments import RunSpec, dataset_of, network_of
-from bezoar.report import network_page, samples_of
+from bezoar.report import check_picture, network_page, samples_of
 
 
 def show(given: Mapping[str, Any]) -> None:

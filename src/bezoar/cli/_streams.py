@@ -1,4 +1,4 @@
-"""Output streams: what they cannot show, when they take nothing more, and how errors are told."""
+"""Output streams: characters they cannot show, streams that were closed, and error messages."""
 
 import codecs
 import os
@@ -50,7 +50,7 @@ def give_up_output() -> None:
 
 @contextmanager
 def mistakes_in_one_line() -> Iterator[None]:
-    """Tell users' mistakes, and what a machine lacks, in a line, and end the process."""
+    """Tell users' mistakes and a lack of memory or files in one line, and end the process."""
     try:
         try:
             yield

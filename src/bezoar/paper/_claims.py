@@ -20,7 +20,7 @@ from bezoar.paper._comparisons import FIGURES
 from bezoar.paper._criteria import Criterion, Curves, MissingRunError
 from bezoar.report import JudgedClaim, Verdict
 
-#: What stands between a claim and how it was judged, where that is not as in the paper.
+#: Stands between a claim and the remarks on how it was judged, if there are some.
 JUDGED = "; judged "
 
 

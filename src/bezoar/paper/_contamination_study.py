@@ -51,7 +51,7 @@ class LearningError:
 
     @property
     def error(self) -> float:
-        """The larger of the two: what the rule must be expected to do."""
+        """The larger of the two."""
         return max(self.instances)
 
 

@@ -36,7 +36,7 @@ class Curves:
 
     Attributes:
         by_place: the curves.
-        metrics: the metrics that stand for those that criteria name.
+        metrics: for a metric that criteria name, the one that is looked at in its place.
         tests: how many samples accuracies were measured on.
         last: the last iteration that is looked at; by default that of the runs.
     """

@@ -11,8 +11,8 @@ from typing import Any, Literal
 from bezoar.experiments import RunSpec
 from bezoar.report import BASELINE
 
-#: ``paper`` needs a GPU for neural networks, ``small`` takes two cores about half an hour a figure,
-#: ``quick`` takes a minute and only shows that everything works.
+#: ``paper`` needs a GPU for neural networks; ``small`` takes about half an hour a figure on two
+#: cores; ``quick`` takes a minute and only shows that everything works.
 Scale = Literal["paper", "small", "quick"]
 
 #: Whose settings: the paper's own, or those of its authors' public code.

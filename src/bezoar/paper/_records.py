@@ -13,7 +13,14 @@ from bezoar.paper._claims import JUDGED
 from bezoar.paper._comparisons import Figure
 from bezoar.paper._recipes import Scale, Variant, Whose
 from bezoar.paper._trained import variant_name
-from bezoar.report import THRESHOLDS, Page, Table, check_markdown, markdown_pictures
+from bezoar.report import (
+    THRESHOLDS,
+    Page,
+    Table,
+    check_markdown,
+    markdown_pictures,
+    page_folders,
+)
 
 
 def write_record(path: Path, results: Path, figures: Iterable[Figure]) -> Path:
@@ -24,11 +31,11 @@ def write_record(path: Path, results: Path, figures: Iterable[Figure]) -> Path:
     """
     check_markdown(path)
     store = Store(results / "store")
-    blocks = [f"# {path.stem}"]
+    blocks, folders = [f"# {path.stem}"], page_folders(results)
     for figure in figures:
         variants = (Variant(*both) for both in product(get_args(Scale), get_args(Whose)))
         names = dict.fromkeys(variant_name(figure, variant) for variant in variants)
-        there = (results / name for name in names if (results / name).is_dir())
+        there = (results / name for name in names if results / name in folders)
         pages = [Page.load(folder, store.load) for folder in there]
         blocks += [f"## {figure.title}", *_claims(pages)]
         for page in pages:

@@ -27,7 +27,7 @@ def write_theorems(
     """Theorems 1 and 2 on real runs: both sides, the slack, and where conditions fail."""
     total = iterations or ITERATIONS
     checks = theorem_study(iterations=total, workers=workers, progress=progress)
-    several = [total // 2, total, 2 * total, 4 * total]
+    several = [max(1, total // 2), total, 2 * total, 4 * total]
     two_castle = theorem_networks()[1]
     slopes = consensus_exponents(two_castle, THEOREM_RULES, several, workers, progress)
     columns = ("rule", "network", "ρ", "room", "error", "bound", "slack", "cons.", "slack ")

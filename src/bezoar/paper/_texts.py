@@ -1,5 +1,8 @@
 """What is written beside the paper's figures: captions, and texts for those who cannot see them."""
 
+from itertools import product
+
+from bezoar._numbers import joined
 from bezoar.experiments import network_of
 from bezoar.paper._comparisons import PARTITION_TITLES
 from bezoar.paper._recipes import Recipe
@@ -104,11 +107,10 @@ def caption(made: TrainedFigure) -> str:
 
 
 def _seeds(part: TrainedComparison) -> str:
-    of = part.comparison
-    fixed = [
-        p for p in of.figure.partitions if not any(of.is_random(n, p) for n in of.figure.networks)
-    ]
-    if len(fixed) == len(of.figure.partitions):
+    of, networks = part.comparison, part.comparison.figure.networks
+    places = list(product(networks, of.figure.partitions))
+    fixed = [place for place in places if not of.is_random(*place)]
+    if fixed == places:
         return "Nothing here is random: every seed gives these curves."
     drawn = "The start, the batches and the" if of.recipe.is_random else "The"
     text = f"{drawn} partitions are those of seed 0."
@@ -116,8 +118,10 @@ def _seeds(part: TrainedComparison) -> str:
         text = f"Lines are means over {part.seeds} seeds, shaded from the smallest to the largest"
         text += " value."
         if fixed:
-            titles = PARTITION_TITLES[fixed[0]].capitalize()
-            text += f" {titles} nothing is random: one run stands for every seed."
+            where = joined(PARTITION_TITLES[partition].capitalize() for _, partition in fixed)
+            if len(networks) > 1:
+                where = f"With {joined(networks[network] for network, _ in fixed)}"
+            text += f" {where} nothing is random: one run stands for every seed."
     return text
 
 

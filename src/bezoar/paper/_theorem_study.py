@@ -86,8 +86,9 @@ def consensus_exponents(
 ) -> dict[str, float]:
     """How the largest consensus error of a run falls with ``K`` when ``γ = 1/√K``.
 
-    Theorems 1 and 2 say like ``1/K``. The objective is random quadratics; the clipping thresholds
-    shrink with the step size, as the distances do. On a complete network there is nothing to fit.
+    By Theorems 1 and 2 it falls like ``1/K``. The objective is random quadratics; the clipping
+    thresholds shrink with the step size, as the distances do. On a complete network all consensus
+    errors are rounding, so a slope means nothing.
 
     Returns:
         For each rule the slope of the logarithm of the error over that of ``K``.

@@ -36,7 +36,7 @@ class TheoremCheck:
         heterogeneity: ``ξ``, the largest over the points where the theorem's proof uses it, see
             :func:`verify`.
         disturbance: ``A``, the same; NaN where nobody is poisoned.
-        initial_gap: ``f(x⁰) − f*``, or a little more.
+        initial_gap: ``f(x⁰) − f*``, or a slightly larger number.
         promise: the theorem's conditions, terms and bounds with these numbers.
     """
 
@@ -154,16 +154,15 @@ def verify(
     return checks
 
 
-def reduced_mnist(per_class: int = 20, side: int = 7, scale: float = 0.5) -> data.Dataset:
+def reduced_mnist(per_class: int = 20, side: int = 7) -> data.Dataset:
     """Real MNIST, small enough that the theorems' conditions on ``K`` are met in seconds.
 
-    The first images of each class, mean-pooled to ``side × side`` features in [0, ``scale``]: with
-    7 × 7 features up to ½ the smoothness constant ``L`` is about 1 instead of 261.
+    The first images of each class, mean-pooled to ``side × side`` features from 0 to ½: with 7 × 7
+    features the smoothness constant ``L`` is about 1 instead of 261.
 
     Args:
         per_class: training images a class; as many for testing.
         side: 1, 2, 4, 7, 14 or 28.
-        scale: what a white pixel becomes.
     """
     if side not in (1, 2, 4, 7, 14, 28):
         raise BezoarError(f"side: expected a divisor of 28, found {side!r}")
@@ -173,7 +172,7 @@ def reduced_mnist(per_class: int = 20, side: int = 7, scale: float = 0.5) -> dat
         first = [np.flatnonzero(labels == kind)[:per_class] for kind in range(whole.classes)]
         chosen = np.sort(np.concatenate(first))
         blocks = images[chosen].reshape(len(chosen), side, 28 // side, side, 28 // side)
-        return blocks.mean(axis=(2, 4)).reshape(len(chosen), -1) * (scale / 255), labels[chosen]
+        return blocks.mean(axis=(2, 4)).reshape(len(chosen), -1) * (0.5 / 255), labels[chosen]
 
     train, train_labels = reduced(whole.train, whole.train_labels)
     test, test_labels = reduced(whole.test, whole.test_labels)

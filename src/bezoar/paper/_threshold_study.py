@@ -32,6 +32,11 @@ def _with(rule: str, threshold: float) -> str:
 class ThresholdStudy(Figure):
     """Thresholds by class on the paper's networks; then figures with the authors' threshold."""
 
+    @property
+    def title(self) -> str:
+        """The heading: the paper has no such figure."""
+        return self.heading
+
     def comparisons(self, variant: Variant | None = None) -> tuple[Comparison, ...]:
         """The thresholds, then the figures of :data:`JUDGED`."""
         mine = replace(variant or Variant(), setting="paper")
@@ -68,7 +73,7 @@ def write_thresholds(folder: Path, made: TrainedFigure) -> report.Page:
     sentences = [f"{about(study.recipe)}, by class; {made.figure.poison}.", *found]
     return report.Page(
         name=made.name,
-        title=made.figure.heading,
+        title=made.figure.title,
         caption=" ".join([*sentences, *([f"{told}."] if told else [])]),
         command=made.command,
         images=tuple(report.Image(file=path.name, alt=alt) for path in images),

@@ -110,7 +110,7 @@ class TrainedFigure:
         return variant_name(self.figure, self.variant)
 
     def about(self, part: TrainedComparison) -> str:
-        """How texts about a part begin: with its dataset, where another could be thought of."""
+        """The beginning of texts about a part: its dataset, if the figure also has another one."""
         known = self.figure.datasets == (part.recipe.dataset,)
         return "" if known else f"{DATASET_TITLES[part.recipe.dataset]}: "
 

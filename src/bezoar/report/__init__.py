@@ -34,7 +34,9 @@ if TYPE_CHECKING:
         Table,
         Verdict,
         check_markdown,
+        check_picture,
         markdown_pictures,
+        page_folders,
     )
     from bezoar.report._style import BASELINE, POISONED, REGULAR, Look, look, pictures
     from bezoar.report._tables import (
@@ -67,6 +69,7 @@ __all__ = [
     "agents_table",
     "axis_of",
     "check_markdown",
+    "check_picture",
     "data_notes",
     "describe",
     "draw_network",
@@ -78,6 +81,7 @@ __all__ = [
     "network_figure",
     "network_page",
     "notes_about",
+    "page_folders",
     "panel_page",
     "panels_figure",
     "partition_figure",

@@ -12,11 +12,11 @@ from bezoar._arrays import Floats, Ints
 from bezoar._files import write_whole
 from bezoar.networks import Network
 from bezoar.report._networks import draw_network
-from bezoar.report._page import Curve, Panel
+from bezoar.report._page import Curve, Panel, check_picture
 from bezoar.report._style import Look, legend, pictures
 from bezoar.training import METRICS
 
-#: How wide an entry of a legend is, in inches.
+#: The width of an entry of a legend, in inches.
 ENTRY = 1.25
 
 #: Curves with at most this many points have a marker at each.
@@ -167,6 +167,7 @@ def _drawable(values: Floats, metric: str) -> Floats:
 def save_figure(figure: Any, path: Path) -> list[Path]:
     """Save a picture; without an ending, as a PNG for screens and as a PDF for print."""
     paths = [path] if path.suffix else [path.with_suffix(end) for end in (".png", ".pdf")]
+    check_picture(paths[0])
     # The layout takes longer than the drawing, so it is computed once.
     figure.draw_without_rendering()
     figure.set_layout_engine("none")

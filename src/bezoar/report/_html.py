@@ -94,30 +94,29 @@ def render(results: Path, problem: Callable[[str], Any]) -> str:
     store = Store(results / "store" if (results / "store").is_dir() else results)
     keys = store.finished_keys()
     runs: dict[str, StoredRun] = {}
-    problems: list[BezoarError] = []
+    problems: dict[str, BezoarError] = {}
 
     def find(key: str) -> StoredRun | None:
         """The run with a key; ``None`` if it cannot be read."""
-        if key in store and key not in runs:
+        if key in store and key not in runs and key not in problems:
             try:
                 run = store.load(key)
                 _ = run.metrics, run.provenance  # read now, so that damage is found here
                 runs[key] = run
             except BezoarError as error:
-                problems.append(error)
+                problems[key] = error
         return runs.get(key)
 
-    unread = 0
     pages = {where: Page.load(where, find) for where in page_folders(results)}
     if not pages:
         found = list(filter(None, map(find, keys)))
         if not found:
             hint = f"'bezoar reproduce --out {results}' or 'bezoar sweep' makes some"
-            raise next(iter(problems), BezoarError(f"report: no results in {results}; {hint}"))
-        unread = len(problems)
+            nothing = BezoarError(f"report: no results in {results}; {hint}")
+            raise next(iter(problems.values()), nothing)
         panels, caption = tuple(panels_of(found)), common_fields(found)
         pages[results] = Page(name="runs", title="Runs", caption=caption, panels=panels)
-    for error in problems:
+    for error in problems.values():
         problem(str(error))
     gone = {key: page.name for page in pages.values() for key in page.missing}
     for key, name in gone.items():
@@ -129,6 +128,7 @@ def render(results: Path, problem: Callable[[str], Any]) -> str:
         _section(place, where, renamed(page, names) if page.name == "runs" else page)
         for place, (where, page) in enumerate(pages.items(), start=1)
     ]
+    unread = len(problems)
     return _html(sections, ordered, unread, len(keys) - len(runs) - unread)
 
 
@@ -219,11 +219,9 @@ def templates() -> Environment:
 def _heading(pages: Sequence[Page], runs: Sequence[StoredRun], names: Mapping[str, str]) -> str:
     if not pages[0].command:
         networks = list(dict.fromkeys(str(spec_of(run).network) for run in runs))
-        where = (
-            names.get(networks[0], networks[0])
-            if len(networks) == 1
-            else count(len(networks), "network")
-        )
+        where = count(len(networks), "network")
+        if len(networks) == 1:
+            where = names.get(networks[0], networks[0])
         return f"{count(len(runs), 'run')} on {where}"
     return pages[0].title if len(pages) == 1 else "Figures and tables, reproduced"
 

@@ -15,8 +15,8 @@ from bezoar.networks import Network
 from bezoar.report._layouts import Points, agent_positions
 from bezoar.report._style import POISONED, REGULAR, pictures
 
-#: In larger networks agents are drawn without their names, which would be too small to read; of
-#: these many poisoned agents the names are shown still.
+#: In networks with more agents, names would be too small to read. Only those of poisoned agents are
+#: shown, if there are at most so many of them.
 NAMED, POISONED_NAMED = 60, 12
 
 #: Larger networks are drawn as the density of their links.

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import os
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -29,11 +30,14 @@ SUMMARY = "summary.json"
 #: The format that is written, and the newest that can be read.
 FORMAT: Literal[1] = 1
 
-#: Whose the numbers are by which the paper's words are judged; it stands beside all claims.
+#: Where the numbers in claims come from. This stands beside all claims.
 THRESHOLDS = (
     "The paper says near, comparable or severe, without numbers. The numbers in these sentences, "
     "such as 0.05, are Bezoar's."
 )
+
+#: The endings of the names of pictures.
+PICTURES = (".png", ".pdf", ".svg")
 
 Verdict = Literal["holds", "does not hold", "undecided"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
@@ -227,7 +231,7 @@ class Page(_Part):
         metrics: the metrics to show of its curves, the most important first.
         curves: in a page's file, the runs of its panels.
         panels: the curves; not in the file.
-        missing: keys of runs that the file names and the store does not have.
+        missing: keys of runs that the file names and that could not be found or read.
     """
 
     format: Literal[1] = FORMAT
@@ -283,19 +287,36 @@ class Page(_Part):
             page = cls.model_validate(document)
         except ValidationError as error:
             raise BezoarError(f"{path}: {first_problem(error, 'summary')}") from None
-        runs: dict[str, dict[str, list[StoredRun]]] = {}
+        runs: dict[str, dict[tuple[str, Choice], list[StoredRun]]] = {}
         missing: dict[str, None] = {}
         for curve in page.curves:
             if run := find(curve.key):
-                runs.setdefault(curve.panel, {}).setdefault(curve.rule, []).append(run)
+                same = (curve.rule, spec_of(run).aggregator)
+                runs.setdefault(curve.panel, {}).setdefault(same, []).append(run)
             else:
                 missing[curve.key] = None
         panels = tuple(
-            Panel(title, tuple(Curve.stored(several, rule) for rule, several in curves.items()))
-            for title, curves in runs.items()
+            Panel(title, tuple(Curve.stored(several, rule) for (rule, _), several in shown.items()))
+            for title, shown in runs.items()
         )
         update = {"panels": panels, "missing": tuple(missing), "curves": ()}
         return page.model_copy(update=update)
+
+
+def check_picture(path: Path | None) -> None:
+    """Refuse, before anything is computed, a picture that could not be saved."""
+    if path is None:
+        return
+    if path.suffix.lower() not in PICTURES:
+        raise BezoarError(
+            f"plot: expected a name that ends in {', '.join(PICTURES)}, found {str(path)!r}"
+        )
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BezoarError(f"plot: cannot make the folder {path.parent}: {error.strerror}") from None
+    if not os.access(path.parent, os.W_OK):
+        raise BezoarError(f"plot: cannot write into the folder {path.parent}")
 
 
 def check_markdown(path: Path) -> None:

@@ -5,7 +5,7 @@ from itertools import product
 
 from bezoar.studies._study import MEAN, Case, Results, Study, label, standings
 
-#: Rules that return ``z`` where all regular inputs are ``z``, whatever the poisoned ones are.
+#: Rules that return ``z`` if all regular inputs are ``z``, whatever the poisoned inputs are.
 RULES = (
     "clipped_gossip:threshold=adaptive",
     "clipped_sum",

@@ -18,6 +18,7 @@ from bezoar.report import (
     check_markdown,
     look,
     markdown_pictures,
+    page_folders,
     pictures,
     plot_grid,
     save_figure,
@@ -42,10 +43,10 @@ ABOUT = (
     "mean, on average over the start and the end."
 )
 
-#: Plots beside each other at the most, and how wide and high one is, in inches.
+#: The most plots beside each other, and the width and height of one in inches.
 ACROSS, WIDTH, HEIGHT = 3, 3.6, 2.8
 
-#: How wide an entry of the legend is, in inches.
+#: The width of an entry of the legend, in inches.
 ENTRY = 2.0
 
 
@@ -76,7 +77,8 @@ def write_studies(path: Path, results: Path, names: Iterable[str]) -> Path:
     """
     check_markdown(path)
     blocks = ["# Studies", ABOUT]
-    for page in (Page.load(results / name) for name in names if (results / name).is_dir()):
+    folders = page_folders(results)
+    for page in (Page.load(results / name) for name in names if results / name in folders):
         blocks += [f"## {page.title}", page.caption]
         blocks += markdown_pictures(page, results / page.name, path)
         blocks += [table.markdown().rstrip() for table in page.tables]

@@ -25,9 +25,12 @@ def _place(placement: str) -> str:
 
 
 def _cases() -> list[Case]:
+    places = {placement: _place(placement) for placement in PLACES}
     return [
-        Case(title, _place(placement), rule, {"partition": partition, "placement": placement})
-        for (partition, title), placement, rule in product(PANELS.items(), PLACES, RULES)
+        Case(title, place, rule, {"partition": partition, "placement": placement})
+        for (partition, title), (placement, place), rule in product(
+            PANELS.items(), places.items(), RULES
+        )
     ]
 
 

@@ -84,9 +84,9 @@ class Results:
         """Their mean."""
         return float(self.at(panel, place, rule).mean())
 
-    def ratio(self, panel: str, place: str, rule: str = MEAN) -> float:
-        """``A/ξ`` of a case, on average over the seeds."""
-        number = self._number(panel, place, rule)
+    def ratio(self, panel: str, place: str) -> float:
+        """``A/ξ`` in the runs of the weighted mean, on average over the seeds."""
+        number = self._number(panel, place, MEAN)
         return float("nan") if number is None else float(self.ratios[number].mean())
 
     def best(self, panel: str, place: str, among: Iterable[str] | None = None) -> str:
