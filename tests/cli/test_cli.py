@@ -134,7 +134,9 @@ def test_everything_has_a_page_that_explains_its_options():
     assert "mean of the N̄_w − Q_w inputs nearest to it" in shown
     assert "how many of its inputs are poisoned" in shown
     shown = " ".join(inside("list", "attacks", "targeted").stdout.split())
-    assert "Poisoned agents know their own samples, models and messages. Wrong: labels." in shown
+    assert (
+        "Poisoned agents know their own samples, models and messages. They poison labels." in shown
+    )
     shown = " ".join(inside("list", "attacks").stdout.split())
     assert "knows everything: the samples, models and messages of all agents" in shown
 

@@ -203,7 +203,7 @@ def _documentation(steps: tuple[type[Before], ...], rule: type) -> str:
     told = [inspect.cleandoc(step.__doc__ or "") for step in steps]
     more = [f"    {name}: {said}" for step in steps for name, _, _, said in step.options]
     if any(step.uses_estimate for step in steps) and "estimate:" not in arguments:
-        more.append("    estimate: the number of poisoned inputs ``Q_w``, as other rules have it.")
+        more.append("    estimate: the number of poisoned inputs ``Q_w``, as for other rules.")
     return "\n\n".join([*told, text, "Args:\n" + "\n".join(filter(None, [arguments, *more]))])
 
 
