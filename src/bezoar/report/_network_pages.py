@@ -7,7 +7,7 @@ from typing import Any
 from bezoar import theory
 from bezoar._arrays import Ints
 from bezoar._errors import BezoarError
-from bezoar._numbers import count, listed, number
+from bezoar._numbers import count, joined, listed, number
 from bezoar.experiments import RunSpec, StoredRun, dataset_of, network_of_run, partition_of, spec_of
 from bezoar.networks import Network
 from bezoar.report._page import Page, Panel, Table
@@ -213,9 +213,13 @@ def _table(
 ) -> Table:
     """A row for each agent: its samples of each class, and the values of ``more`` columns."""
     agents, classes = counts.shape
-    if agents > ROWS or classes > CLASSES:
-        title += f" (the first {min(agents, ROWS)} of {agents} agents"
-        title += f" and {min(classes, CLASSES)} of {classes} classes)"
+    cut = [
+        f"{most} of {there} {what}"
+        for most, there, what in ((ROWS, agents, "agents"), (CLASSES, classes, "classes"))
+        if there > most
+    ]
+    if cut:
+        title += f" (the first {joined(cut)})"
     rows = []
     for agent, held in enumerate(counts[:ROWS, :CLASSES].tolist()):
         name = f"■ {network.names[agent]}" if agent in poisoned else network.names[agent]
