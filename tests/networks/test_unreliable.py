@@ -97,7 +97,7 @@ def test_networks_in_turn_by_name():
         theory.contamination(made)
     with pytest.raises(BezoarError, match="expected one that does not change, found over time"):
         aggregators.Mean()(np.ones((10, 1)), made)
-    with pytest.raises(BezoarError, match="expected 10 agents in each, .* found 12 in line"):
+    with pytest.raises(BezoarError, match=r"expected 10 agents in each, .* found 12 in line"):
         networks.create("over_time", networks=["fan", {"name": "line", "agents": 12}])
 
 

@@ -56,7 +56,8 @@ def local(
 ) -> None:
     """Train all agents on this machine, each in a process of its own.
 
-    They talk over the loopback interface, with throwaway keys. The same command goes on where it was stopped.
+    They talk over the loopback interface, with throwaway keys. The same command goes on where it
+    was stopped.
     """
     from bezoar.cli import _agents
 
