@@ -108,7 +108,8 @@ def _theorems(found: Overview, label: Label) -> Table:
     mean = found["weighted_mean"]
     guarantee = "none: λ' ≥ 1"
     if mean["lambda_prime_below_one"]:
-        guarantee = f"Theorem 2 where K ≥ {mean['iterations_over_smoothness_squared']:.3g} L²"
+        times = mean["iterations_over_smoothness_squared"]
+        guarantee = "Theorem 2 where K ≥ " + (f"{times:.3g} L²" if times > 1 else "L²")
     rows.append((label("weighted_mean"), guarantee, "λ'", _readable(mean["lambda_prime"]), "–"))
     title = "Which theorem applies: Theorem 1 needs λ < 1 and ρ < (1−λ)/4, Theorem 2 needs λ' < 1"
     return Table.of(title, ("rules", "guarantee", "constant", "value", "β"), rows)
