@@ -229,9 +229,12 @@ def _expected(item: ErrorDetails) -> str:
 
 
 def _place(item: ErrorDetails) -> str:
-    """Which item of a list is wrong."""
+    """Which item of a list is wrong, or has the wrong length."""
     places = [place for place in item["loc"] if isinstance(place, int)]
-    return f" as item {places[-1] + 1}" if places and item["type"] != "missing" else ""
+    if item["type"] == "missing":
+        places = places[:-1]  # the last one is that of the item that is not there
+    word = "in" if item["type"] in ("missing", "too_long") else "as"
+    return f" {word} item {places[-1] + 1}" if places else ""
 
 
 def options_text(given: Mapping[str, Any]) -> bytes:

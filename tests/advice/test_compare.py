@@ -138,7 +138,9 @@ def test_a_verdict_only_where_the_spread_can_carry_it():
     assert clear.answer.startswith("ios is ahead of all others over 3 seeds by test accuracy")
     assert "0.803 ±0.006; the next, mean, has 0.710 ±0.010." in clear.answer
     blurred = made_up(ios=[0.80, 0.90, 0.70], mean=[0.79, 0.70, 0.85], local=[0.5, 0.5, 0.5])
-    assert blurred.answer.startswith("ios and mean cannot be told apart over 3 seeds.")
+    assert blurred.answer.startswith(
+        "ios comes first, but mean cannot be told from it over 3 seeds."
+    )
     assert [one.name for one in blurred.leaders] == ["ios", "mean"]
     gone = made_up(ios=[np.nan, np.nan])
     assert "finite" in gone.answer

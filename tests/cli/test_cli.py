@@ -134,7 +134,9 @@ def test_everything_has_a_page_that_explains_its_options():
     assert "mean of the N̄_w − Q_w inputs nearest to it" in shown
     assert "how many of its inputs are poisoned" in shown
     shown = " ".join(inside("list", "attacks", "targeted").stdout.split())
-    assert "Poisoned agents know their own samples, models and messages. Wrong: labels." in shown
+    assert (
+        "Poisoned agents know their own samples, models and messages. They poison labels." in shown
+    )
     shown = " ".join(inside("list", "attacks").stdout.split())
     assert "knows everything: the samples, models and messages of all agents" in shown
 
@@ -192,6 +194,13 @@ def test_show_draws_the_network_and_the_partition(tmp_path):
     found = json.loads(inside("show", "--network", "ring", "--poisoned", "2,7", "--json").stdout)
     assert found["poisoned"] == [2, 7]
     assert sum(map(sum, found["samples"])) == 60_000
+
+
+@pytest.mark.parametrize("group", [(), ("runs",), ("agents",)])
+def test_summaries_of_commands_fit_on_their_lines(group):
+    commands = inside(*group, "--help").stdout.partition("Commands:")[2]
+    assert commands
+    assert "..." not in commands
 
 
 def test_help_imports_nothing_heavy():

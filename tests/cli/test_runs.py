@@ -60,7 +60,7 @@ def test_the_store_is_found_in_results_by_default(store, tmp_path, monkeypatch):
     assert expected.startswith("8 runs")
     assert bezoar("runs").output == bezoar("runs", "list").output == expected
     assert bezoar("runs", "results").output == expected
-    assert bezoar("runs", "--where", "seed=0").output.startswith("4 runs")
+    assert bezoar("runs", "--where", "seed=0").output.startswith("4 of 8 runs")
 
 
 def test_filters(store):
@@ -72,7 +72,9 @@ def test_filters(store):
     assert seen("aggregator=ios", "network=fan") == {("fan", 0), ("fan", 1)}
     assert seen("seed=0", "network=fan", "network=line") == {("fan", 0), ("line", 0)}
     assert seen("aggregator=mean") == set()
-    assert bezoar("runs", store.path, "--where", "seed=9").output == f"0 runs in {store.path}\n"
+    assert (
+        bezoar("runs", store.path, "--where", "seed=9").output == f"0 of 8 runs in {store.path}\n"
+    )
     refused = bezoar("runs", store.path, "--where", "sede=9").exception
     assert isinstance(refused, BezoarError)
     assert "where: 'sede' is not known; allowed: seed, " in str(refused)

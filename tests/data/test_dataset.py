@@ -26,6 +26,10 @@ def test_a_dataset_of_ones_own():
     assert mine.note == ""
 
 
+def test_its_repr_is_a_line_without_arrays():
+    assert repr(made(name="mine")) == "Dataset(mine: 4 + 2 samples of 3, 2 classes)"
+
+
 def test_lists_and_tensors_are_arrays_too():
     rows, labels = [[1, 2, 3], [4, 5, 6], [7, 8, 9], [0, 0, 1]], [0, 1, 0, 1]
     expected = made(train=np.array(rows, dtype=float), test=np.array(rows[:2], dtype=float))

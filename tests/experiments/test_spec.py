@@ -78,6 +78,10 @@ def test_toml(tmp_path):
             {"network": 3},
             r"network: expected a name, a table with a name, or .*\.Network; found 3$",
         ),
+        ({"network": ["fan", "line"]}, "network: .*; several values are for sweeps$"),
+        ({"network": {"edges": [["a", "b", "c"]]}}, "network .*: expected fewer items in item 1, "),
+        ({"network": {"edges": [["a"]]}}, "network .*: expected more items in item 1, "),
+        ({"aggregator": "rules.py"}, "aggregator: expected .* as in rules.py:Name$"),
         ({"partition": "dirichlet:alpha"}, "partition: options are .*name=value, found 'alpha'$"),
         ({"partition": {"alpha": 1}}, "partition: expected a table with a name, .*'alpha': 1}$"),
         (

@@ -91,6 +91,7 @@ def test_the_seed_decides_who_is_silent():
         ({"network": {"over_time": []}}, "networks: expected "),
         ({"network": {"over_time": ["fan", "fen"]}}, "network: 'fen' is not known"),
         ({"network": "over_time:networks=fan ring:agents=12"}, "expected 10 agents"),
+        ({"network": "over_time:networks=fan ring:agents=5"}, "expected 10 agents in each, .* 5"),
         ({"schedule": {"name": "milestones", "milestones": [3, 2]}}, "expected ascending"),
     ],
 )

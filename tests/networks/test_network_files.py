@@ -209,6 +209,8 @@ def test_links_that_are_written_out():
     assert networks.from_edges([(1, 0), (2, 1)]).names == ("0", "1", "2")
     with pytest.raises(BezoarError, match=r"edges: expected pairs of agents, found \['a'\]"):
         networks.from_edges([["a"]])
+    with pytest.raises(BezoarError, match="edges: expected pairs of agents, found 1"):
+        networks.from_edges([1, 2])
     with pytest.raises(BezoarError, match="1 repeated link"):
         networks.from_edges([["a", "b"], ["a", "b"]])
 

@@ -86,3 +86,5 @@ def test_nobody_and_refusals():
         place(networks.ring(5), 5, "worst")
     with pytest.raises(BezoarError, match="placement: 'wrost' is not known; allowed: worst"):
         place(networks.ring(5), 1, "wrost")
+    with pytest.raises(BezoarError, match="seed: expected an integer of at least 0, found -1"):
+        place(networks.ring(5), 1, "random", seed=-1)

@@ -164,6 +164,7 @@ def test_poisoned_agents_can_be_named(poisoned):
         (lambda: networks.torus(5, 2), "columns: .*at least 3, found 2"),
         (lambda: networks.erdos_renyi(5, 0.0), r"probability: .*found 0\.0"),
         (lambda: networks.erdos_renyi(5, 1.5), r"probability: .*found 1\.5"),
+        (lambda: networks.erdos_renyi(5, "x"), "probability: expected a number .*found 'x'"),
         (lambda: networks.erdos_renyi(40, 0.001), "raise the probability; none of 100 draws"),
         (lambda: networks.random_regular(5, 3), "degree: .*found 3 for 5 agents"),
         (lambda: networks.random_regular(5, 5), "degree: .*found 5 for 5 agents"),
@@ -214,3 +215,4 @@ def test_networks_that_are_too_large_are_refused_at_once(name, options, told):
 def test_sizes_may_be_numbers_of_numpy(name):
     make = getattr(networks, name)
     assert make(agents=np.int64(8)) == make(agents=8)
+    assert make(poisoned=np.int64(2)) == make(poisoned=2)

@@ -49,3 +49,8 @@ def test_pictures_are_saved_and_nothing_is_left_open(tmp_path):
     ):
         assert path.stat().st_size > 5000
     assert plt.get_fignums() == []
+
+
+def test_the_titles_of_the_lower_bounds_instances_are_whole(tmp_path):
+    [path, _] = lower_bound_figure(tmp_path / "fig9", theory.lower_bound_instances(4, 4))
+    assert plt.imread(path)[0].min() == 1  # the first line is white

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from theory_reference import some_networks
 
-from bezoar import Network, networks, theory
+from bezoar import BezoarError, Network, networks, theory
 
 
 @given(some_networks())
@@ -37,6 +37,8 @@ def test_the_papers_networks(network, delta_max):
     assert (robust.aggregator, mean.aggregator) == ("RAgg", "WeiMean")
     assert robust.value == pytest.approx(4 * delta_max**2)
     assert mean.value == pytest.approx(0.04)
+    with pytest.raises(BezoarError, match="heterogeneity: expected a number of at least 0"):
+        theory.learning_error_orders(rates, heterogeneity=-1.0)
 
 
 def test_nobody_poisoned():

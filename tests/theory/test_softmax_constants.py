@@ -112,6 +112,7 @@ def test_one_class_costs_nothing(rng):
         ("labels", (np.ones((2, 2)), [0.0, 1.0])),
         ("labels", (np.ones((2, 2)), [0, -1])),
         ("weights", (np.ones((2, 2)), [0, 1], [1.0, -1.0])),
+        ("weights", (np.ones((2, 2)), [0, 1], [1.0])),
     ],
 )
 def test_wrong_arrays_are_refused_by_name(field, arguments):

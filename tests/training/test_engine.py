@@ -68,6 +68,10 @@ def test_when_metrics_are_taken(problem, workers):
 def test_only_the_metrics_asked_for(problem, workers, names):
     [history] = problem(metrics=names).engine([run_of()], workers).train()
     assert tuple(history.metrics) == names
+    with pytest.raises(
+        BezoarError, match=f"metric: 'loss' is not known; allowed: {', '.join(names)}"
+    ):
+        history["loss"]
 
 
 def test_the_poison_share_tells_who_was_listened_to(problem, workers):

@@ -84,7 +84,8 @@ def advice_figure(path: Path, advice: Advice) -> list[Path]:
         axes.set_xlim(left=-0.01)
         # Names of rules leave little room, and a text on the right can begin under them.
         where = "case of the study" if advice.pilots is None else "scenario"
-        axes.set_xlabel(f"accuracy lost against the best rule of a {where} (| mean)", loc="right")
+        lost = f"accuracy lost against the best rule of a {where}"
+        axes.set_xlabel(f"{lost}\n(line: at most, tick: on average)", loc="right")
         axes.set_title(f"Recommended: {advice.recommended}", loc="left", fontweight="bold")
         if advice.pilots is not None:
             _draw_scenarios(axes, advice.pilots, shown)

@@ -123,7 +123,7 @@ class Comparison:
         if len(self.seeds) == 1:
             return f"{first} comes first {by}: {ends}. A single seed cannot carry a verdict."
         if others:
-            told = f"{joined([first, *others])} cannot be told apart {over}."
+            told = f"{first} comes first, but {joined(others)} cannot be told from it {over}."
             if "local" in (first, *others):
                 told += " One of them is no communication, so no rule is shown to help here."
             return told

@@ -20,6 +20,6 @@ def needed(module: str) -> Any:
     except ImportError:
         package = module.partition(".")[0]
         raise BezoarError(
-            f"{package}: agents on several machines need it, and it is not installed here; "
+            f"{package}: agents in processes of their own need it, and it is not installed here; "
             "'pip install bezoar[cluster]' installs it"
         ) from None

@@ -202,7 +202,7 @@ def _documentation(steps: tuple[type[Before], ...], rule: type) -> str:
     texts = [inspect.cleandoc(each.__doc__ or "") for each in (*steps, rule)]
     added = [f"    {name}: {said}" for step in steps for name, _, _, said in step.options]
     if any(step.uses_estimate for step in steps) and not hasattr(rule, "estimate"):
-        added.append("    estimate: the number of poisoned inputs ``Q_w``, as other rules have it.")
+        added.append("    estimate: the number of poisoned inputs ``Q_w``, as for other rules.")
     told = [text.split("\n\nArgs:\n")[0] for text in texts]
     if added:
         told.append("\n".join(["Args:", *added]))

@@ -8,7 +8,7 @@ import typer
 from bezoar.cli._options import STORE, DataDir, Json, Keep, Workers
 
 agents_app = typer.Typer(
-    help="Train with every agent in a process of its own, on this machine or on several.",
+    help="Train with a process for each agent, on one machine or several.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -54,9 +54,10 @@ def local(
     data_dir: DataDir = None,
     json: Json = False,
 ) -> None:
-    """Train every agent in a process on this machine, over loopback with throwaway keys.
+    """Train all agents on this machine, each in a process of its own.
 
-    The same command goes on where it was stopped.
+    They talk over the loopback interface, with throwaway keys. The same command goes on where it
+    was stopped.
     """
     from bezoar.cli import _agents
 
@@ -72,7 +73,10 @@ def key(
     out: Annotated[Path, typer.Option(help="Where to.")] = Path(),
     days: Annotated[int, typer.Option(min=1, help="How long it is valid.")] = 365,
 ) -> None:
-    """Make an agent's key: NAME.key for itself alone, NAME.toml for its neighbours."""
+    """Make the key of an agent.
+
+    NAME.key is for the agent alone, NAME.toml for its neighbours.
+    """
     from bezoar.cli import _agents
 
     _agents.make_own_key(name, address, out, days)
@@ -109,7 +113,7 @@ def start(
     workers: Workers = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Train one agent together with its neighbours on other machines.
+    """Train one agent, with its neighbours on other machines.
 
     The same command goes on from its last checkpoint.
     """
@@ -127,7 +131,10 @@ def status(
     at: At = None,
     json: Json = False,
 ) -> None:
-    """Show where agents stand: round, peers, accuracy on their own test data, bytes, misses."""
+    """Show where agents stand: round, accuracy, missed messages.
+
+    The accuracy is that on their own test data.
+    """
     from bezoar.cli import _agents
 
     _agents.show_status(context.params)
@@ -144,7 +151,10 @@ def collect(
     store: Annotated[Path, typer.Option(help="Where finished runs are kept.")] = STORE,
     json: Json = False,
 ) -> None:
-    """Bring the results of agents together as a run in a store, for 'bezoar report'."""
+    """Put the results of agents into a store, as one run.
+
+    'bezoar report' shows it.
+    """
     from bezoar.cli import _agents
 
     _agents.collect_results(context.params)

@@ -2,7 +2,7 @@
 
 import inspect
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -32,13 +32,31 @@ def list_(kind: str | None, name: str | None, json: bool) -> None:
     for name, table in kinds.items():
         rows = []
         more = ("poisons", "knows") if name == "attacks" else ()
-        for entry in _entries(table):
-            options = ", ".join(f"{option}={value}" for option, value in entry["options"].items())
+        entries = _entries(table)
+        shared = _shared_options(entries)
+        for entry in entries:
+            own = {key: value for key, value in entry["options"].items() if key not in shared}
             told = (entry.get(column, "") for column in more)
-            rows.append((entry["name"], options, *told, entry["summary"]))
+            rows.append((entry["name"], _written(own), *told, entry["summary"]))
         print_table(Table.of(name, ("name", "options", *more, "what it is"), rows))
+        if shared:
+            console.print(f"options of all {name}: {_written(shared)}", markup=False)
         for knows, meaning in KNOWN.items() if more else ():
             console.print(f"knows {knows}: {meaning}", markup=False)
+
+
+def _written(options: Mapping[str, Any]) -> str:
+    return ", ".join(f"{option}={value}" for option, value in options.items())
+
+
+def _shared_options(entries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The options that all entries of a table have, with the same defaults."""
+    first, *others = (entry["options"] for entry in entries)
+    return {
+        option: default
+        for option, default in first.items()
+        if others and all((option, default) in other.items() for other in others)
+    }
 
 
 def list_threats(kind: str | None, name: str | None, json: bool) -> None:
@@ -57,7 +75,7 @@ def list_threats(kind: str | None, name: str | None, json: bool) -> None:
     ]
     for threat, what in THREATS.items():
         console.print(f"{threat}: poisoned agents {what}.", markup=False)
-    console.print("Under messages is the share of an agent's inputs that may do so.")
+    console.print("The column messages has the share of an agent's inputs that may do so.")
     console.print("majority: whether the rule is majority-dominant. The order of ρ is in δ_max.")
     columns = ("rule", *THREATS, "majority", "order of ρ")
     print_table(Table.of("threats", columns, rows))
@@ -193,7 +211,8 @@ def _print_page(page: dict[str, Any]) -> None:
     if "needs" in page:
         console.print(f"An agent needs to know: {'; '.join(page['needs'])}.\n")
     if "knows" in page:
-        console.print(f"Poisoned agents know {KNOWN[page['knows']]}. Wrong: {page['poisons']}.\n")
+        console.print(f"Poisoned agents know {KNOWN[page['knows']]}.")
+        console.print(f"They poison {page['poisons']}.\n")
     if "withstands" in page:
         said = page["withstands"]
         share, majority, order = _more(said)

@@ -123,7 +123,7 @@ def run(
     plot: Plot = None,
     json: Json = False,
 ) -> None:
-    """Train one run, or one for each aggregator given, and show the results."""
+    """Train a run, or one for each aggregator, and show the results."""
     from bezoar.cli import _run
 
     _run.run(context.params)
@@ -169,7 +169,7 @@ def compare(
     plot: Plot = None,
     json: Json = False,
 ) -> None:
-    """Train every rule that is possible on a network, and rank them by what the agents hold."""
+    """Train every rule that is possible on a network, and rank them."""
     from bezoar.cli import _compare
 
     _compare.compare_rules(context.params)
@@ -192,7 +192,10 @@ def sweep(
     dry_run: DryRun = False,
     json: Json = False,
 ) -> None:
-    """Train those runs of a sweep that the store does not have yet; it may be stopped any time."""
+    """Train the runs of a sweep that are not in the store yet.
+
+    It may be stopped at any time. The same command goes on where it was.
+    """
     from bezoar.cli import _sweep
 
     _sweep.run_sweep(spec, store, workers, on, dry_run, json)
@@ -237,7 +240,7 @@ def reproduce(
     data_dir: DataDir = None,
     workers: Workers = None,
 ) -> None:
-    """Reproduce figures and tables of the paper, and judge its claims about them."""
+    """Reproduce figures and tables of the paper; judge its claims."""
     from bezoar.cli import _reproduce
 
     _reproduce.reproduce(context.params)
@@ -251,7 +254,7 @@ def report(
     ] = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Write everything in a folder of results as one HTML file that works offline.
+    """Write a folder of results as one HTML file that works offline.
 
     If runs are missing or damaged, the report and the exit code say so.
     """
@@ -283,7 +286,7 @@ def show(
     plot: Plot = None,
     json: Json = False,
 ) -> None:
-    """Show a network, who is poisoned, and the partition of the samples."""
+    """Show a network, who is poisoned, and who has which samples."""
     from bezoar.cli import _show
 
     _show.show(context.params)
@@ -318,7 +321,10 @@ def advise(
     plot: Plot = None,
     json: Json = False,
 ) -> None:
-    """Recommend a rule for a network: from a study of others, or by short trainings on it."""
+    """Recommend a rule for a network.
+
+    The answer comes from a study of other networks, or from short trainings on this one.
+    """
     from bezoar.cli import _advise
 
     _advise.show_advice(context.params)
@@ -334,7 +340,10 @@ def theory(
     aggregator: Rules = None,
     json: Json = False,
 ) -> None:
-    """Show what the theory promises on a network, and the worst placement of poisoned agents."""
+    """Show what the theory promises on a network.
+
+    That includes the worst places for so many poisoned agents.
+    """
     from bezoar.cli import _theory
 
     _theory.show_theory(context.params)
@@ -350,13 +359,15 @@ def list_(
             "metrics."
         ),
     ] = None,
-    name: Annotated[str | None, typer.Argument(help="One of them: all about it.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="One of them, to be told all about it.")
+    ] = None,
     threats: Annotated[
         bool, typer.Option("--threats", help="Which aggregator withstands which threat.")
     ] = False,
     json: Json = False,
 ) -> None:
-    """List what can be chosen, with options and their defaults; or tell all about one thing."""
+    """List what can be chosen, or tell all about one choice."""
     from bezoar.cli import _list
 
     if threats:
@@ -367,7 +378,10 @@ def list_(
 
 @app.command()
 def schema() -> None:
-    """Print the JSON schema of specs and sweeps, for editors that complete and check TOML."""
+    """Print the JSON schema of specs and sweeps.
+
+    With it, editors complete and check TOML.
+    """
     from bezoar.cli._screen import print_json
     from bezoar.experiments import sweep_schema
 
@@ -376,7 +390,7 @@ def schema() -> None:
 
 @app.command()
 def doctor(json: Json = False) -> None:
-    """Show what is known of this machine and installation: versions, threads, speed, data."""
+    """Show versions, threads, speed and data of this installation."""
     from bezoar.cli import _doctor
 
     _doctor.doctor(json)

@@ -18,7 +18,7 @@ def plan(
     workers: Workers = None,
     json: Json = False,
 ) -> None:
-    """Tell what a run takes on several machines: memory, traffic and time of an iteration."""
+    """Tell the memory, traffic and time of a run on several machines."""
     from bezoar._numbers import count
     from bezoar.cli._screen import busy, console, print_json, print_table
     from bezoar.experiments import plan_machines, read_spec

@@ -9,6 +9,7 @@ import typer
 
 from bezoar import report
 from bezoar._errors import BezoarError
+from bezoar._numbers import count
 from bezoar.cli._options import spec_fields
 from bezoar.cli._screen import (
     console,
@@ -85,7 +86,7 @@ def run(given: Mapping[str, Any]) -> None:
         print_json({"runs": documents, "seconds": round(seconds, 3), **notes_told})
         return
     title = f"{first.model} on {first.dataset}, {first.partition}, on {first.network}"
-    about = f"attack {first.attack}; {first.iterations} iterations in {seconds:.1f} s."
+    about = f"attack {first.attack}; {count(first.iterations, 'iteration')} in {seconds:.1f} s."
     page = report.panel_page(title, panel, f"{report.describe(network)}; {about}")
     print_page(page)
     print_meanings(page.tables[0].columns)

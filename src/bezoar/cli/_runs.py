@@ -36,8 +36,9 @@ def list_runs(path: Path, conditions: Sequence[str], export: Path | None, json: 
     wanted = read_conditions(conditions)
     store = Store.find(path)
     problems: list[BezoarError] = []
-    runs = []
+    runs, there = [], 0
     for run in store.runs(problems.append):
+        there += 1
         try:
             run.verify()
             if matches(spec_of(run), wanted):
@@ -49,7 +50,8 @@ def list_runs(path: Path, conditions: Sequence[str], export: Path | None, json: 
     if json:
         print_json([_document(run) for run in runs])
     else:
-        print_page(runs_page(f"{count(len(runs), 'run')} in {store.path}", runs), wide=True)
+        found = f"{len(runs)} of {count(there, 'run')}" if wanted else count(len(runs), "run")
+        print_page(runs_page(f"{found} in {store.path}", runs), wide=True)
         for file in exported:
             print_path("Exported", file)
     for problem in problems:

@@ -20,7 +20,7 @@ class _ListByDefault(TyperGroup):
 
 runs_app = typer.Typer(
     cls=_ListByDefault,
-    help="List, show, export and clear up finished runs. Without a command, list them.",
+    help="List, show, export and clear up finished runs.\n\nWithout a command, list them.",
     rich_markup_mode=None,
 )
 StorePath = Annotated[
@@ -58,7 +58,7 @@ def show_run(
     store: StorePath = STORE,
     json: Json = False,
 ) -> None:
-    """Show one run: its spec, its last measurements, where and when it was computed."""
+    """Show one run: spec, last measurements, when and where it ran."""
     from bezoar.cli import _runs
 
     _runs.show_run(store, key, json)

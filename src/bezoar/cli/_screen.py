@@ -11,6 +11,7 @@ from typing import Any
 from rich.box import SIMPLE_HEAD
 from rich.cells import cell_len
 from rich.console import Console
+from rich.padding import Padding
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -30,6 +31,12 @@ WIDE = 10_000
 
 #: Columns of text are folded to this width before the rows of a table become blocks of lines.
 FOLDED = 14
+
+#: With more cells than this in a block, they share lines.
+MANY = 12
+
+#: Names of at most this width are not folded: columns without blanks.
+NAME = 20
 
 COLOURS: dict[Verdict, str] = {"holds": "green", "does not hold": "red", "undecided": "yellow"}
 
@@ -65,28 +72,34 @@ def print_table(table: Table, wide: bool = False) -> None:
     screen = Console(width=WIDE) if wide and not console.is_terminal else console
     numeric = [place > 0 and table.is_numeric(place) for place in range(len(table.columns))]
     widths = [max(map(cell_len, column)) for column in zip(heads, *rows, strict=True)]
-    least = [
-        w if is_number else min(w, FOLDED) for w, is_number in zip(widths, numeric, strict=True)
+    is_whole = [
+        is_number or (width <= NAME and not any(" " in row[place] for row in rows))
+        for place, (is_number, width) in enumerate(zip(numeric, widths, strict=True))
     ]
+    least = [w if whole else min(w, FOLDED) for w, whole in zip(widths, is_whole, strict=True)]
     if sum(least) + 2 * len(least) > screen.width:
         _print_blocks(heads, rows)
         return
     grid = RichTable(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    for head, is_number in zip(heads, numeric, strict=True):
+    for head, is_number, whole in zip(heads, numeric, is_whole, strict=True):
         justify: Any = "right" if is_number else "left"
-        grid.add_column(Text(head), justify=justify, no_wrap=is_number, overflow="fold")
+        grid.add_column(Text(head), justify=justify, no_wrap=whole, overflow="fold")
     for row in rows:
         grid.add_row(*map(Text, row))
     screen.print(grid)
 
 
 def _print_blocks(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table row by row: what names the row, then a line for each other cell."""
+    """Print a table row by row: what names the row, then a line for each other cell.
+
+    Many cells share their lines.
+    """
     first, *others = heads
     for name, *cells in rows:
         console.print(Text(f"{first} {name}".strip(), style="bold"), overflow="fold")
-        for head, cell in zip(others, cells, strict=True):
-            console.print(Text(f"  {head}: {cell}"), overflow="fold")
+        told = [f"{head}: {cell}" for head, cell in zip(others, cells, strict=True)]
+        for line in [", ".join(told)] if len(told) > MANY else told:
+            console.print(Padding(Text(line, overflow="fold"), (0, 0, 0, 2), expand=False))
 
 
 def print_meanings(columns: Sequence[str]) -> None:

@@ -29,7 +29,7 @@ def study(
     data_dir: DataDir = None,
     workers: Workers = None,
 ) -> None:
-    """Answer a question about rules, attacks and networks by a small sweep on MNIST."""
+    """Answer a question about rules or attacks by a small sweep."""
     from bezoar import studies
     from bezoar._options import choose
     from bezoar.cli._screen import busy, console, print_page, print_path, training_progress

@@ -82,6 +82,11 @@ class Dataset:
         checked: NDArray[np.int64] = labels.astype(np.int64, copy=False)
         return checked
 
+    def __repr__(self) -> str:
+        shape = " × ".join(map(str, self.sample_shape))
+        samples = f"{len(self.train):,} + {len(self.test):,} samples of {shape}"
+        return f"Dataset({self.name}: {samples}, {self.classes} classes)"
+
     @property
     def sample_shape(self) -> tuple[int, ...]:
         """The shape of a sample: ``(channels, height, width)`` or ``(features,)``."""

@@ -19,7 +19,7 @@ CHANNELS = (1, 3, 4)
 
 
 def from_npz(path: Path) -> Dataset:
-    """A dataset in a ``.npz`` file of one's own, as :func:`numpy.savez` writes it.
+    """A dataset in an ``.npz`` file of one's own, as ``numpy.savez`` writes it.
 
     Args:
         path: the file. It holds the samples ``x_train`` and ``x_test``, which are uint8 images

@@ -167,6 +167,12 @@ def split_choice(kind: str, text: str) -> tuple[str, dict[str, str]]:
     options: dict[str, str] = {}
     if name.lower().endswith(endings):
         name, options = reader, {"path": name}
+    elif name.endswith(".py"):
+        raise BezoarError(f"{kind}: expected what to take from the file, as in {name}:Name")
+    elif endings and Path(name).is_file():
+        raise BezoarError(
+            f"{kind}: expected a file that ends in {', '.join(endings)}; found {name}"
+        )
     for part in filter(None, (part.strip() for part in rest.split(","))):
         option, equals, value = (piece.strip() for piece in part.partition("="))
         if not equals or not option:
@@ -238,7 +244,7 @@ def _of_object(kind: str, found: Any) -> Choice:
     if not _parts.is_part(kind, part):
         raise BezoarError(
             f"{kind}: expected a name, a table with a name, or a {_parts.base_name(kind)}; found "
-            f"{found!r}"
+            f"{found!r}{'; several values are for sweeps' if isinstance(found, list) else ''}"
         )
     name = _parts.name_of(kind, part)
     if name is None or not isinstance(_parts.maker(kind, name), type):

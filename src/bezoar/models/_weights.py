@@ -19,7 +19,8 @@ def load_weights(path: str | Path, module: nn.Module, new_output_layer: bool = F
     try:
         given = load_file(path)
     except (SafetensorError, OSError) as error:
-        raise BezoarError(f"weights: {path} cannot be read: {error}") from error
+        why = str(error).removesuffix(f": {path}")
+        raise BezoarError(f"weights: {path} cannot be read: {why}") from error
     set_weights(module, given, new_output_layer, told=f"weights: {path}")
 
 

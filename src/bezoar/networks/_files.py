@@ -95,8 +95,8 @@ def from_edges(
     """
     graph = nx.MultiGraph()
     for edge in edges:
-        if len(edge) != 2:
-            raise BezoarError(f"edges: expected pairs of agents, found {list(edge)!r}")
+        if not hasattr(edge, "__len__") or len(edge) != 2:
+            raise BezoarError(f"edges: expected pairs of agents, found {edge!r}")
         graph.add_edge(*map(str, edge))
     return _network("from_edges", graph, poisoned, symmetric)
 

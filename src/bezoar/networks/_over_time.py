@@ -135,6 +135,12 @@ def over_time(networks: Networks) -> Network:
         networks: names, or tables with a name and options.
     """
     first, *others = [_made(each) for each in networks]
+    for other in others:
+        if other.agents != first.agents:
+            raise BezoarError(
+                f"networks: expected {first.agents} agents in each, as in the first, found "
+                f"{other.agents} in {other.name}"
+            )
     try:
         return NetworkOverTime([first, *(each.with_poisoned(first.poisoned) for each in others)])
     except BezoarError as error:

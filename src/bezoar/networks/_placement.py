@@ -32,6 +32,7 @@ def place(network: Network, poisoned: int, placement: str = "last", seed: int = 
     """
     network = instance("network", as_network(network), Network, "a Network or a networkx graph")
     count = whole("poisoned", poisoned, 0, network.agents - 1)
+    whole("seed", seed, 0)
     found = choose("placement", placement, PLACEMENTS)(network, count, seed)
     agents, note = found if isinstance(found, tuple) else (found, "")
     return network.with_poisoned(agents, note)
@@ -58,8 +59,8 @@ def _worst(network: Network, count: int, seed: int) -> list[int]:
     """The worst agent's neighbours first, then others, the lowest first."""
     agent, _ = worst_agent(network, count)
     near = network.neighbours(agent)
-    others = (other for other in range(network.agents) if other != agent and other not in set(near))
-    return [*near, *others][:count]
+    others = np.setdiff1d(np.arange(network.agents), (agent, *near))
+    return [*near, *others.tolist()][:count]
 
 
 def _highest(values: Ints | np.ndarray, count: int) -> list[int]:

@@ -10,8 +10,9 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from bezoar._checks import whole
+from bezoar._checks import positive, whole
 from bezoar._errors import BezoarError
+from bezoar._options import plain_number
 from bezoar.networks._network import Network
 
 Poisoned = int | Sequence[int | str] | Set[int | str]
@@ -57,6 +58,7 @@ def fan(agents: int = 10, poisoned: Poisoned = 1) -> Network:
     the named agents are poisoned instead of the hubs.
     """
     whole("agents", agents, 3)
+    poisoned = plain_number(poisoned)
     hubs = max(1, poisoned if isinstance(poisoned, int) else len(_agents(poisoned)))
     if hubs >= agents - 1:
         raise BezoarError(
@@ -131,7 +133,7 @@ def erdos_renyi(
 ) -> Network:
     """Each pair linked with the given probability, drawn again until connected."""
     whole("agents", agents, 2)
-    if not 0 < probability <= 1:
+    if positive("probability", probability) > 1:
         raise BezoarError(f"probability: expected a number in (0, 1], found {probability}")
     _check_size(agents, int(probability * agents * (agents - 1) / 2))
     graph = _connected_draw(
@@ -192,6 +194,7 @@ def poison(network: Network, poisoned: Poisoned, middle: int | None = None) -> N
 
     Agents are given by their names; a number is the name of the agent that is called so.
     """
+    poisoned = plain_number(poisoned)
     if not isinstance(poisoned, int) or isinstance(poisoned, bool):
         return network.with_poisoned(map(_name, _agents(poisoned)))
     agents = network.agents

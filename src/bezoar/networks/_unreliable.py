@@ -78,7 +78,7 @@ class UnreliableNetwork(NetworkOverTime):
         links, agents = share("silent_links", silent_links), share("silent_agents", silent_agents)
         self._losses = _Losses(network, links, agents, seed)
         super().__init__(self._losses, name=network.name)
-        self.adjacency, self._turns = network.adjacency, network.turns
+        self.adjacency, self._turns, self.note = network.adjacency, network.turns, network.note
 
     def with_poisoned(self, poisoned: Iterable[int | str], note: str = "") -> Network:
         """The same with other agents poisoned."""

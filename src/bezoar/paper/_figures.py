@@ -132,6 +132,7 @@ def lower_bound_figure(path: Path, instances: LowerBound) -> list[Path]:
             ncols=2,
             title="Numbers are the agents' labels",
         )
+        figure.draw_without_rendering()  # the first layout has no room for the titles yet
         return report.save_figure(figure, path)
 
 

@@ -67,7 +67,7 @@ def partition_figure(
     Agents are called by their ``names``, by default their numbers.
     """
     agents, classes = counts.shape
-    size = (max(4.0, 0.5 * classes + 2), max(2.5, 0.32 * min(agents, 60) + 1.2))
+    size = (max(4.0, 0.5 * min(classes, 20) + 2), max(2.5, 0.32 * min(agents, 60) + 1.2))
     with pictures() as plt:
         figure, axes = plt.subplots(figsize=size, layout="constrained")
         # Colours begin at zero, so that counts that are nearly alike look alike.

@@ -7,7 +7,7 @@ from typing import Any
 from bezoar import theory
 from bezoar._arrays import Ints
 from bezoar._errors import BezoarError
-from bezoar._numbers import count, listed, number
+from bezoar._numbers import count, joined, listed, number
 from bezoar.experiments import RunSpec, StoredRun, dataset_of, network_of_run, partition_of, spec_of
 from bezoar.networks import Network
 from bezoar.report._page import Page, Panel, Table
@@ -108,7 +108,8 @@ def _theorems(found: Overview, label: Label) -> Table:
     mean = found["weighted_mean"]
     guarantee = "none: λ' ≥ 1"
     if mean["lambda_prime_below_one"]:
-        guarantee = f"Theorem 2 where K ≥ {mean['iterations_over_smoothness_squared']:.3g} L²"
+        times = mean["iterations_over_smoothness_squared"]
+        guarantee = "Theorem 2 where K ≥ " + (f"{times:.3g} L²" if times > 1 else "L²")
     rows.append((label("weighted_mean"), guarantee, "λ'", _readable(mean["lambda_prime"]), "–"))
     title = "Which theorem applies: Theorem 1 needs λ < 1 and ρ < (1−λ)/4, Theorem 2 needs λ' < 1"
     return Table.of(title, ("rules", "guarantee", "constant", "value", "β"), rows)
@@ -213,9 +214,13 @@ def _table(
 ) -> Table:
     """A row for each agent: its samples of each class, and the values of ``more`` columns."""
     agents, classes = counts.shape
-    if agents > ROWS or classes > CLASSES:
-        title += f" (the first {min(agents, ROWS)} of {agents} agents"
-        title += f" and {min(classes, CLASSES)} of {classes} classes)"
+    cut = [
+        f"{most} of {there} {what}"
+        for most, there, what in ((ROWS, agents, "agents"), (CLASSES, classes, "classes"))
+        if there > most
+    ]
+    if cut:
+        title += f" (the first {joined(cut)})"
     rows = []
     for agent, held in enumerate(counts[:ROWS, :CLASSES].tolist()):
         name = f"■ {network.names[agent]}" if agent in poisoned else network.names[agent]

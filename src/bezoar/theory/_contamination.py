@@ -10,6 +10,7 @@ from math import inf
 
 import numpy as np
 
+from bezoar._checks import non_negative
 from bezoar.networks import Network, check_network
 
 
@@ -63,7 +64,7 @@ def learning_error_orders(
         The row of the best majority-dominant rule, and that of the weighted mean. The weighted
         mean has the smaller order where ``δ < δ_max``.
     """
-    square = heterogeneity**2
+    square = non_negative("heterogeneity", heterogeneity) ** 2
     majority = rates.delta_max**2 * square if rates.delta_max < 0.5 else inf
     return (
         LearningErrorOrder("RAgg", "Θ(δ_max² ξ²)", majority),

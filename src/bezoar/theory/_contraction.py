@@ -89,7 +89,6 @@ def measured_contraction(
     kind: str,
     *,
     mixing: str = "metropolis",
-    rounding: float | None = None,
 ) -> MeasuredContraction:
     """The ``ρ`` of Definition 1 that one exchange shows.
 
@@ -101,8 +100,6 @@ def measured_contraction(
         messages: ``[..., W, D]`` what each agent sent.
         outputs: ``[..., W, D]`` what each agent made of it.
         network, kind, mixing: as for :func:`virtual_mixing`, which gives ``M``.
-        rounding: the relative rounding error of ``outputs``; by default eight units in the last
-            place of the coarser of the two arrays' types.
     """
     network = check_network(network)
     sent, made = np.asarray(messages), np.asarray(outputs)
@@ -111,9 +108,9 @@ def measured_contraction(
             f"messages, outputs: expected one shape [..., {network.agents}, D], "
             f"found {sent.shape} and {made.shape}"
         )
-    if rounding is None:
-        types = (each.dtype if each.dtype.kind == "f" else np.float64 for each in (sent, made))
-        rounding = 8 * max(float(np.finfo(each).eps) for each in types)
+    types = (each.dtype if each.dtype.kind == "f" else np.float64 for each in (sent, made))
+    # Eight units in the last place of the coarser of the two types.
+    rounding = 8 * max(float(np.finfo(each).eps) for each in types)
     regular = np.asarray(network.regular)
     matrix = virtual_mixing(network, kind, mixing)
     shape = (-1, len(regular), sent.shape[-1])

@@ -19,6 +19,9 @@ from bezoar._arrays import Floats
 from bezoar._checks import non_negative, whole
 from bezoar._errors import BezoarError
 
+#: L-BFGS stops when no entry of the gradient is larger.
+TOLERANCE = 1e-8
+
 
 def softmax_smoothness(features: Iterable[ArrayLike], decay: float = 0.0) -> float:
     """The constant ``L = max_w ½ λ_max((1/n_w) Σ_i x_i x_iᵀ) + decay`` of Assumption 2.
@@ -71,7 +74,6 @@ def softmax_infimum(
     classes: int | None = None,
     decay: float = 0.0,
     iterations: int = 1000,
-    tolerance: float = 1e-8,
 ) -> SoftmaxInfimum:
     """Bracket ``f*`` of Assumption 1 for softmax regression, by L-BFGS.
 
@@ -86,13 +88,13 @@ def softmax_infimum(
         classes: the number of classes; by default the largest label plus one.
         decay: the weight decay.
         iterations: the most L-BFGS iterations.
-        tolerance: stop when no entry of the gradient is larger.
     """
     x = _samples(features)
     b, count = _labels(labels, len(x), classes)
     w: Floats = np.ones(len(x)) if weights is None else np.asarray(weights, dtype=np.float64)
     if w.shape != (len(x),) or not (np.isfinite(w) & (w > 0)).all():
-        raise BezoarError(f"weights: expected {len(x)} positive numbers, found {w.shape}")
+        wrong = f"the shape {w.shape}" if w.shape != (len(x),) else w.min()
+        raise BezoarError(f"weights: expected {len(x)} positive numbers, found {wrong}")
     w = w / w.sum()
     non_negative("decay", decay)
     whole("iterations", iterations, 1)
@@ -107,7 +109,7 @@ def softmax_infimum(
         gradient = (wrong * w[:, None]).T @ x + decay * theta
         return float(value), gradient.ravel()
 
-    limits = {"maxiter": iterations, "maxfun": 4 * iterations, "gtol": tolerance, "ftol": 0.0}
+    limits = {"maxiter": iterations, "maxfun": 4 * iterations, "gtol": TOLERANCE, "ftol": 0.0}
     zeros = np.zeros(count * x.shape[1])
     found = minimize(cost, zeros, jac=True, method="L-BFGS-B", options=limits | {"maxcor": 20})
     value, gradient = cost(found.x)

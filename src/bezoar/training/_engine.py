@@ -55,7 +55,7 @@ class History:
     diverged_elsewhere: bool = False
 
     def __getitem__(self, metric: str) -> NDArray[np.float64]:
-        return self.metrics[metric]
+        return choose("metric", metric, self.metrics)
 
     @property
     def diverged(self) -> bool:
