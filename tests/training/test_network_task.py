@@ -62,6 +62,16 @@ def test_a_batch_in_parts_is_the_whole_batch(small_mnist, workers):
     assert near(parts, whole)
 
 
+def test_agents_agree_before_they_are_trained(small_mnist, workers):
+    """All agents start at one model, however its average over the agents is rounded."""
+    task = task_of(small_mnist, [run_of()], workers, Residual, dtype="float32")
+    metrics = ("consensus_error", "variance_norm")
+    history = Engine(task, iterations=1, metrics=metrics).train()[0]
+    for metric in metrics:
+        start, trained = history[metric]
+        assert start == 0 < trained
+
+
 def test_local_steps_without_exchange_are_more_iterations(small_mnist, workers):
     """Three local steps twice are six iterations where nobody listens."""
     run = run_of("local", optimizer=training.HeavyBall(0.9))

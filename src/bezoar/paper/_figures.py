@@ -99,6 +99,7 @@ def _grid(
 def _draw(title: str, network: Network | None, axes: Any) -> None:
     report.draw_titled(report.Panel(title, network=network), axes)
     axes.set_aspect("equal", adjustable="datalim")  # so that titles are level
+    axes.set_autoscale_on(True)  # or matplotlib would warn that it adjusts the limits
 
 
 def networks_figure(path: Path, drawn: Mapping[str, tuple[Network, str]]) -> list[Path]:

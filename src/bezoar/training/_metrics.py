@@ -191,6 +191,8 @@ class Measurement:
     @property
     def apart(self) -> Tensor:
         """``[runs, agents, D]`` what the models have beyond the average model."""
+        if self.state.iteration == 0:  # all agents start at one model; their average is rounded
+            return torch.zeros_like(self.flat)
         return self.flat - self.average.unsqueeze(1)
 
     @property
