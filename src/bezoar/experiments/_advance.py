@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from bezoar._checks import whole
 from bezoar._errors import BezoarError
@@ -96,7 +97,10 @@ def unpack(told: Mapping[str, Any]) -> History:
         {name: torch.tensor(values) for name, values in told["buffers"].items()},
         dict(told["details"]),
         dict(told["agents"]),
-        dict(told["listening"]),
+        {
+            k: csr_array(tuple(parts), shape=tuple(shape))
+            for k, (shape, *parts) in told["listening"].items()
+        },
     )
 
 
@@ -195,7 +199,10 @@ def _packed(histories: Sequence[History], device: str) -> list[dict[str, Any]]:
             "buffers": {name: values.numpy() for name, values in history.buffers.items()},
             "details": {**history.details, **where},
             "agents": dict(history.agents),
-            "listening": dict(history.listening),
+            "listening": {
+                k: (matrix.shape, matrix.data, matrix.indices, matrix.indptr)
+                for k, matrix in history.listening.items()
+            },
         }
         for history in histories
     ]
