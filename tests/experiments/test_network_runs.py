@@ -167,8 +167,8 @@ def test_pretraining_is_central_training(digits):
 
 def test_agents_start_where_pretraining_ended():
     fields = {"start": PRETRAINED | {"new_output": False}, "iterations": 0}
-    [trained] = run_all([prepare(spec(**fields)).needs.spec])
-    [started] = run_all([spec(**fields)])
+    [trained] = run_all([prepare(spec(**fields)).needs.spec], workers=1)
+    [started] = run_all([spec(**fields)], workers=1)
     for name, values in state_dict(trained).items():
         assert torch.equal(values, state_dict(started)[name]), name
     assert trained["accuracy"][-1] == started["accuracy"][0]
