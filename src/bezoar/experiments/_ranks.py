@@ -82,7 +82,11 @@ class _ShardTrainer:
         self._kept: list[RankCheckpoints] = []
 
     def lead(
-        self, runs: "Sequence[Prepared]", progress: "Report | None" = None, *_: Any
+        self,
+        runs: "Sequence[Prepared]",
+        progress: "Report | None" = None,
+        *_: Any,  # ranks keep checkpoints of their own, and refuse trained starts
+        **__: Any,
     ) -> "list[History]":
         """Train runs together with the other ranks, which keep checkpoints of their own."""
         # Whatever is wrong with a run is found before the others are told of it.
