@@ -32,10 +32,14 @@ def hostile_results(folder):
     return folder
 
 
-def save(store, spec, history):
+#: When runs were trained, if nothing else is said.
+MOMENT = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
+
+
+def save(store, spec, history, moment=MOMENT):
     """Keep a run as a sweep does."""
     finished = Finished(spec.document(), spec.texts(), versions(), network_of(spec), history)
-    return store.save(run_key(spec), finished, origin())
+    return store.save(run_key(spec), finished, provenance(moment, moment))
 
 
 def made_up(spec, points, metrics=tuple(METRICS)):
@@ -43,9 +47,3 @@ def made_up(spec, points, metrics=tuple(METRICS)):
     rng = np.random.default_rng(spec.seed)
     values = {name: rng.random(points) for name in metrics}
     return History(np.arange(points), values, torch.zeros(2, 2))
-
-
-def origin():
-    """Provenance that is always the same."""
-    moment = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
-    return provenance(moment, moment)

@@ -2,6 +2,7 @@
 
 import re
 import shutil
+from datetime import UTC, datetime
 
 import numpy as np
 import pytest
@@ -36,6 +37,21 @@ def test_runs_that_differ_otherwise_are_told_apart_and_in_order(tmp_path):
     assert any("poisoned 1, 2" in title for title in titles)
     assert any("random_labels" in title for title in titles)
     assert data["sections"][0]["metric"] == "training_loss"
+
+
+def test_runs_of_one_spec_are_no_seeds_of_each_other(tmp_path):
+    """Between them the network's file has changed; the newer run alone is shown."""
+    file, store = tmp_path / "mine.edges", Store(tmp_path / "s")
+    spec = RunSpec.read({"network": {"name": "from_file", "path": str(file)}, "poisoned": [2]})
+    for hour, links in ((2, "0 1\n1 2\n2 0\n"), (1, "0 1\n1 2\n2 3\n3 0\n")):
+        file.write_text(links)
+        save(store, spec, made_up(spec, hour), datetime(2026, 1, 2, hour, tzinfo=UTC))
+    page = Page(write_report(tmp_path / "s"))
+    [curve] = page.data["curves"]
+    assert len(curve["values"]["accuracy"]) == 2
+    assert "Not shown: 1 older run with the same specs as newer ones." in page.shown
+    assert "3 agents, 3 edges; poisoned: 2" in page.shown
+    assert "4 agents" not in page.shown
 
 
 def test_a_run_that_diverged_is_called_so(tmp_path):

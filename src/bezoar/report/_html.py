@@ -32,6 +32,7 @@ from bezoar.report._page import THRESHOLDS, VERDICTS, Page, page_folders
 from bezoar.report._specs import (
     common_fields,
     field_order,
+    newest,
     panels_of,
     renamed,
     short_names,
@@ -108,13 +109,19 @@ def render(results: Path, problem: Callable[[str], Any]) -> str:
         return runs.get(key)
 
     pages = {where: Page.load(where, find) for where in page_folders(results)}
+    older = 0
     if not pages:
         found = list(filter(None, map(find, keys)))
         if not found:
             hint = f"'bezoar reproduce --out {results}' or 'bezoar sweep' makes some"
             nothing = BezoarError(f"report: no results in {results}; {hint}")
             raise next(iter(problems.values()), nothing)
-        panels, caption = tuple(panels_of(found)), common_fields(found)
+        shown = newest(found)
+        caption, older = common_fields(shown), len(found) - len(shown)
+        if older:
+            caption += f" Not shown: {count(older, 'older run')} with the same specs as newer ones."
+            runs = {run.key: run for run in shown}
+        panels = tuple(panels_of(shown))
         pages[results] = Page(name="runs", title="Runs", caption=caption, panels=panels)
     for error in problems.values():
         problem(str(error))
@@ -129,7 +136,8 @@ def render(results: Path, problem: Callable[[str], Any]) -> str:
         for place, (where, page) in enumerate(pages.items(), start=1)
     ]
     unread = len(problems)
-    return _html(sections, ordered, unread, len(keys) - len(runs) - unread)
+    others = len(keys) - len(runs) - unread - older
+    return _html(sections, ordered, unread, others)
 
 
 def _section(place: int, folder: Path, page: Page) -> dict[str, Any]:

@@ -61,6 +61,18 @@ def panels_of(runs: Sequence[StoredRun]) -> list[Panel]:
     return panels
 
 
+def newest(runs: Iterable[StoredRun]) -> list[StoredRun]:
+    """The last run of each spec, whatever is measured.
+
+    A store has several runs of a spec if files, own code or the package have changed between them.
+    They are not different seeds.
+    """
+    found: dict[RunSpec, StoredRun] = {}
+    for run in sorted(runs, key=lambda run: (run.provenance["ended"], run.key)):
+        found[_without(spec_of(run), FORMAL)] = run
+    return sorted(found.values(), key=lambda run: run.key)
+
+
 def short_names(specs: Iterable[RunSpec]) -> dict[str, str]:
     """Shorter texts for choices that name files by their paths: the names of the files.
 
