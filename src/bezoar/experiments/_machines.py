@@ -99,7 +99,7 @@ def plan_machines(
     """
     whole("machines", machines, 1)
     if not bandwidth > 0:
-        raise BezoarError(f"bandwidth: expected a number above 0, found {bandwidth}")
+        raise BezoarError(f"bandwidth: expected a number above 0, found {bandwidth / 1e9:g} Gbit/s")
     agents = _agents(spec.network)
     if agents is None or agents <= SIZES[-1]:
         network = network_of(spec)
