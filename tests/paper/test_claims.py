@@ -89,6 +89,14 @@ def test_ahead_is_the_lowest_leader_over_the_highest_other():
     assert margin_of(near, runs) == pytest.approx(0.05)
 
 
+@pytest.mark.parametrize(("best", "decides"), [(0.02, False), (0.03, False), (0.04, True)])
+def test_nothing_is_told_where_an_accuracy_of_zero_would_be_near_enough(best, decides):
+    runs = {("fan", "iid", "ios"): 0.01, ("fan", "iid", "rfa"): best}
+    assert (
+        np.isfinite(margin_of(Ahead("fan", "iid", ("ios",), ("rfa",), by=-0.03), runs)) == decides
+    )
+
+
 def test_ahead_may_be_by_a_share_of_the_leader_or_of_all_but_the_best():
     runs = {("fan", "iid", "ios"): 0.8, ("fan", "iid", "faba"): 0.9, ("fan", "iid", "rfa"): 0.5}
     by_share = Ahead("fan", "iid", ("ios",), ("rfa",), share=0.25)

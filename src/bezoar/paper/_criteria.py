@@ -144,6 +144,8 @@ class Ahead(Criterion):
         lowest = finals[: len(self.leaders)].min(0)
         highest = np.sort(finals[len(self.leaders) :], axis=0)[-self.top]
         margin = (1 - self.share) * lowest - highest - self.by
+        if self.by < 0:  # where even an accuracy of zero is near enough, nothing can be told
+            margin = np.where(highest > -self.by, margin, np.nan)
         return margin, dict(zip(_labels(rules), finals, strict=True))
 
 
