@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import accumulate, product
 
 import numpy as np
 import torch
@@ -201,8 +201,9 @@ def combine(found: Sequence[Weighted], models: Tensor, map: Map, tuning: Tuning)
 class _Table:
     """Everything that may be behind a slot, as rows of one matrix a run.
 
-    First come the agents' messages, then the models that rules remember, then false messages.
-    A run is known by its place among the given ones.
+    First come the agents' messages, then the models that rules remember, then false messages. The
+    origin, which all agents have in common, is one row. A run is known by its place among the given
+    ones.
 
     Attributes:
         length: the number of rows.
@@ -211,9 +212,14 @@ class _Table:
     """
 
     def __init__(self, sent: Sent, runs: Sequence[int], remembered: Sequence[str]) -> None:
-        self._sent, self._runs, self._remembered = sent, runs, len(remembered)
-        self._agents = sent.messages.shape[1]
-        self._first_false = self._agents * (1 + len(remembered))
+        self._sent, self._runs = sent, runs
+        agents = sent.messages.shape[1]
+        counts = {name: 1 if name == "origin" else agents for name in remembered}
+        *first, self._first_false = accumulate(counts.values(), initial=agents)
+        # The first row of each remembered model, and how many rows on that of the next agent is.
+        self._remembered = [
+            (row, int(count > 1)) for row, count in zip(first, counts.values(), strict=True)
+        ]
         used: dict[int, Ints] = {}
         if sent.false is not None:
             # The number of each link's message among those of its run.
@@ -225,11 +231,12 @@ class _Table:
                 )
         self.length = self._first_false + max(map(len, used.values()), default=0)
         self.all, self.where = sent.messages, runs
-        if self.length > self._agents:
+        if self.length > agents:
             shape = (len(runs), self.length, sent.messages.shape[-1])
             self.all, self.where = sent.messages.new_zeros(shape), range(len(runs))
             for rows, run in zip(self.all, runs, strict=True):
-                known = [sent.messages[run], *(sent.remembered[name][run] for name in remembered)]
+                more = (sent.remembered[name][run, :count] for name, count in counts.items())
+                known = [sent.messages[run], *more]
                 if sent.false is not None:
                     known.append(sent.false.values[torch.from_numpy(used[run]).to(rows.device)])
                 torch.cat(known, out=rows[: sum(map(len, known))])
@@ -242,7 +249,7 @@ class _Table:
             rows = np.where(links >= 0, self._first_false + self._number[links], here.on_host)
             slots = torch.from_numpy(rows).to(slots.device)
         own = here.index[..., :1].expand(len(slots), -1, 1)
-        more = [own + self._agents * (1 + number) for number in range(self._remembered)]
+        more = [first + step * own for first, step in self._remembered]
         return torch.cat([slots, *more], dim=-1) if more else slots
 
     def inputs(self, slots: Tensor, where: Tensor) -> GatheredInputs:
