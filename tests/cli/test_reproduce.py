@@ -109,7 +109,10 @@ def test_claims_are_judged_and_told(results, name):
         assert claim.paper == source.paper
         of_class = "By class" in source.text or name == "fig1"
         changes = "accuracy" in source.text and "below" in source.text and "i.i.d" in source.text
-        assert len(claim.margins) == (1 if of_class and not changes else 2)
+        seeds = 1 if of_class and not changes else 2
+        # After two iterations a baseline may be so low that nothing is more than 0.2 below it.
+        near = getattr(source.criterion, "by", 0) == -0.2
+        assert len(claim.margins) in ((0, seeds) if near else (seeds,))
         assert words(f"{claim.verdict} {claim.text} {claim.measured}") in text
 
 
