@@ -14,6 +14,9 @@ from bezoar.training import available_cores
 #: Seconds that a group should take in this process.
 MINUTE = 60.0
 
+#: Bytes of free memory that a worker keeps.
+KEPT = str(1 << 30)
+
 #: Two numbers of iterations by which it is found out how many a group needs for that.
 TRIED, MORE = 10, 60
 
@@ -31,6 +34,7 @@ def cluster() -> Result:
     from distributed import LocalCluster
 
     os.environ[THREADS] = str(available_cores())
+    os.environ["MALLOC_TRIM_THRESHOLD_"] = KEPT  # see docs/machines.md
     with TemporaryDirectory() as folder:
         path = Path(folder)
         _sweep(TRIED, path / "warm")  # reads the data, and what else is done once in a process
