@@ -14,8 +14,8 @@ from bezoar.training import available_cores
 #: Seconds that a group should take in this process.
 MINUTE = 60.0
 
-#: Bytes of free memory that a worker keeps.
-KEPT = str(1 << 30)
+#: Lets workers keep their free memory; see docs/machines.md.
+KEEPING = {"MALLOC_TRIM_THRESHOLD_": str(1 << 30), "MALLOC_MMAP_THRESHOLD_": str(1 << 25)}
 
 #: Two numbers of iterations by which it is found out how many a group needs for that.
 TRIED, MORE = 10, 60
@@ -34,7 +34,7 @@ def cluster() -> Result:
     from distributed import LocalCluster
 
     os.environ[THREADS] = str(available_cores())
-    os.environ["MALLOC_TRIM_THRESHOLD_"] = KEPT  # see docs/machines.md
+    os.environ |= KEEPING
     with TemporaryDirectory() as folder:
         path = Path(folder)
         _sweep(TRIED, path / "warm")  # reads the data, and what else is done once in a process
