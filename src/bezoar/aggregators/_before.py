@@ -90,7 +90,7 @@ class ARC(Before):
     """`Adaptive clipping <https://arxiv.org/abs/2405.14432>`_ before a rule.
 
     Of the differences to the own message, ``y_v − y_w``, the ``⌊2 (Q_w/N̄_w) (N̄_w − Q_w)⌋`` longest
-    are clipped to the length of the next one.
+    are clipped to the length of the next one. Nothing is clipped if the own message is not finite.
     """
 
     name = "arc"
@@ -105,7 +105,7 @@ class ARC(Before):
         next_one = (distances * (ranks == size - clipped - 1)).nan_to_num_(nan=0)
         length = next_one.sum(-1, keepdim=True)
         factor = torch.where(ranks >= size - clipped, length / distances, 1.0).nan_to_num_(nan=1)
-        factor = factor.masked_fill_(~seen.mask, 1).clamp_(max=1)
+        factor = factor.masked_fill_(~(seen.mask & seen.finite[..., :1]), 1).clamp_(max=1)
         matrix = torch.diag_embed(factor)
         matrix[..., 0] += 1 - factor
         return matrix, seen

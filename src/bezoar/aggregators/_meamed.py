@@ -7,6 +7,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from bezoar._questions import some
 from bezoar.aggregators._rule import CoordinateAggregator, Estimating
 
 #: Distances to the median are equal if they differ by no more than this share of the largest value,
@@ -44,51 +45,84 @@ class MeaMed(Estimating, CoordinateAggregator):
 def mean_around_median(ordered: Sequence[Tensor], kept: int, dtype: torch.dtype) -> Tensor:
     """The mean of as many sorted values as are ``kept``, those closest to the median.
 
-    They are neighbours in the order. So the lowest ones are taken first, then one is exchanged for
-    the next higher as long as that is closer. Of ties the lower or the higher are taken, and the
-    mean of both ways is returned.
+    They follow each other in the order. So of the values that are ``kept`` ranks apart exactly one
+    has a part, the closest; where two are equally close, their mean has.
     """
     wide = [value.to(dtype) for value in ordered]
-    lower = higher = _sum(wide[:kept])
-    for start, (farther, as_far) in enumerate(_exchanges(wide, kept)):
-        total = _sum(wide[start + 1 : start + 1 + kept])
-        lower = torch.where(farther, total, lower)
-        higher = torch.where(as_far, total, higher)
-    return (lower + higher).div_(2 * kept)
+    middle = _Middle.of(wide)
+    total = torch.zeros_like(wide[0])
+    for first in range(kept):
+        closest = wide[first]
+        for other in wide[first + kept :: kept]:
+            closest = middle.closest(closest, other)
+        total += closest
+    return total.div_(kept)
 
 
 def extent_around_median(ordered: Sequence[Tensor], kept: int) -> tuple[Tensor, Tensor]:
     """The lowest and the highest of the sorted values that are kept, on ties in either way."""
+    middle = _Middle.of(ordered)
     lowest, highest = ordered[0], ordered[kept - 1]
-    for start, (farther, as_far) in enumerate(_exchanges(ordered, kept)):
-        lowest = torch.where(farther, ordered[start + 1], lowest)
-        highest = torch.where(as_far, ordered[start + kept], highest)
+    for start, (low, high) in enumerate(zip(ordered, ordered[kept:], strict=False)):
+        side = middle.side(low, high)
+        lowest = torch.where(side > 0, ordered[start + 1], lowest)
+        highest = torch.where(side >= 0, high, highest)
     return lowest, highest
 
 
-def _exchanges(ordered: Sequence[Tensor], kept: int) -> Sequence[tuple[Tensor, Tensor]]:
-    """Two flags for each of the lowest values, compared with the value that would take its place.
+@dataclass(frozen=True)
+class _Middle:
+    """The median of sorted values, which is the mean of the two in the middle.
 
-    They say whether it is farther from the median, and whether it is at least as far. With the
-    middle values ``a ≤ b`` and the median ``(a + b)/2``, a value ``u`` below is farther from it
-    than ``v`` above if ``a − u > v − b``. What is infinite is infinitely far, even from a median
-    that is.
+    Attributes:
+        below: the lower of the two.
+        above: the higher; of an odd number of values, the same.
+        slack: by how much equal distances may differ.
     """
-    below, above = ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2]
-    size = torch.maximum(ordered[0].abs(), ordered[-1].abs()).nan_to_num_(0, 0, 0)
-    slack = size.mul_(ROUNDING)
-    found = []
-    for low, high in zip(ordered, ordered[kept:], strict=False):
+
+    below: Tensor
+    above: Tensor
+    slack: Tensor | None
+
+    @classmethod
+    def of(cls, ordered: Sequence[Tensor]) -> "_Middle":
+        """That of some values."""
+        below, above = ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2]
+        if below.dtype != torch.float64:  # its own roundings are larger
+            return cls(below, above, None)
+        size = torch.maximum(ordered[0].abs(), ordered[-1].abs()).nan_to_num_(0, 0, 0)
+        return cls(below, above, size.mul_(ROUNDING))
+
+    def side(self, low: Tensor, high: Tensor) -> Tensor:
+        """Which of two sorted values is closer: 1 the higher, −1 the lower, 0 both.
+
+        With the middle values ``a ≤ b`` and the median ``(a + b)/2``, a value ``u`` below is
+        farther from it than ``v`` above if ``a − u > v − b``. What is infinite is infinitely far,
+        even from a median that is.
+        """
         down, up = (
             apart.nan_to_num_(torch.inf, torch.inf, -torch.inf)
-            for apart in (below - low, high - above)
+            for apart in (self.below - low, high - self.above)
         )
-        found.append((down > up + slack, down >= up - slack))
-    return found
+        slack = 0 if self.slack is None else self.slack
+        return (down > up + slack).to(torch.int8) - (down < up - slack).to(torch.int8)
 
+    def closest(self, low: Tensor, high: Tensor) -> Tensor:
+        """The closer of two sorted values; where both are, their mean.
 
-def _sum(values: Sequence[Tensor]) -> Tensor:
-    total = values[0].clone()
-    for value in values[1:]:
-        total += value
-    return total
+        It is as far from the median as the nearer of the two, on its side. Computing it like that
+        is faster than choosing by a mask, which takes ten times as long as an addition.
+        """
+        down, up = self.below - low, high - self.above
+        side = down - up
+        if self.slack is not None:
+            side -= torch.clamp(side, -self.slack, self.slack)
+        side, apart, median = side.sign_(), torch.minimum(down, up, out=down), self.below
+        if self.above is not self.below:
+            half = (self.above - self.below).mul_(0.5)
+            apart, median = apart.add_(half), half.add_(self.below)
+        found = torch.addcmul(median, apart, side, out=up)
+        if some(~torch.isfinite(found.sum())):
+            side = self.side(low, high)
+            found = torch.where(side > 0, high, torch.where(side < 0, low, (low + high).div_(2)))
+        return found

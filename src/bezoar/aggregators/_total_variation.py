@@ -45,12 +45,15 @@ class TotalVariation(CoordinateAggregator):
         self, values: Sequence[Tensor], estimate: int, dtype: torch.dtype, iteration: int
     ) -> Tensor:
         own, *others = values
-        rounding = ROUNDING * min(torch.finfo(each).eps for each in (own.dtype, torch.float32))
-        pulls, size = torch.zeros_like(own, dtype=dtype), own.abs()
+        rounding = 1 + ROUNDING * min(torch.finfo(each).eps for each in (own.dtype, torch.float32))
+        # What lies between these is equal to the own value. They are finite, as is any difference
+        # of a value from them, or it is infinite and has a sign.
+        bounds = [each.nan_to_num_() for each in (own * rounding, own / rounding)]
+        low, high = torch.minimum(*bounds), torch.maximum(*bounds)
+        pulls = torch.zeros_like(own, dtype=dtype)
         for value in others:
-            away = value - own
-            equal = away.abs() <= rounding * torch.minimum(size, value.abs())
-            pulls += away.sign_().masked_fill_(equal, 0).nan_to_num_(nan=0)
+            within = torch.clamp(value, low, high)
+            pulls += torch.sub(value, within, out=within).sign_()
         return pulls.mul_(self.strength / sqrt(max(1, iteration))).add_(own)
 
     def extent(self, values: Sequence[Tensor], estimate: int) -> tuple[Tensor, Tensor]:

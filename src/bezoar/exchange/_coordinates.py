@@ -1,7 +1,8 @@
 """Rules that make each coordinate of a model of the same coordinate of the inputs."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
 
 import torch
 from torch import Tensor
@@ -9,14 +10,16 @@ from torch import Tensor
 from bezoar._errors import BezoarError
 from bezoar._questions import some
 from bezoar._workspace import workspace
-from bezoar.aggregators import CoordinateAggregator, RankAggregator, mixed
-from bezoar.exchange._gathered import GatheredExchange, GatheredInputs, Piece
+from bezoar.aggregators import CoordinateAggregator, Neighbourhood, RankAggregator, mixed
+from bezoar.exchange._gathered import GatheredExchange, Piece
 from bezoar.exchange._inner_products import inner_products
 from bezoar.exchange._neighbourhoods import Neighbourhoods
 from bezoar.exchange._selecting import Selection, selected_sums
 from bezoar.exchange._sent import Sent
 from bezoar.exchange._sorting import NETWORK_INPUTS, comparisons, sort_ends
+from bezoar.exchange._table import Table, TableProducts, at_slots
 from bezoar.exchange._trimming import MOST_AGENTS, Program, trimmed_sums
+from bezoar.exchange._tuning import Map
 
 #: Rows of trimming programs are so many times as long as what is multiplied at a time: threads that
 #: ask for short operations wait for each other.
@@ -34,16 +37,31 @@ class _Sorted(Piece):
     """A piece of work on some coordinates.
 
     Attributes:
+        group: the number of these agents in these runs; pieces with other coordinates share it.
         span: the coordinates.
         used: how many inputs of an agent are used.
         ends: how many values at either end need sorting.
         program: how to add up what is kept with common parts computed once, where that pays.
     """
 
+    group: int
     span: slice
     used: int
     ends: int
     program: Program | Selection | None
+
+
+@dataclass(frozen=True)
+class _Chosen:
+    """What is sorted where not simply all inputs are: combinations of them, or some of them.
+
+    Attributes:
+        matrix: ``[places, m', m]`` the weights of the inputs in the combinations, if they are.
+        slots: ``[places, m']`` the inputs, if they are some.
+    """
+
+    matrix: Tensor | None
+    slots: Tensor | None
 
 
 @dataclass(eq=False)
@@ -65,6 +83,7 @@ class CoordinateExchange(GatheredExchange):
                 f"{', '.join(rule.remembers())}"
             )
         self._first = int(rule.keeps_own())
+        self._chooses = bool(rule.before) or rule.reads == "gram"
         self._programs: list[Program | Selection | None] = [None] * len(self.parts)
         if self.dense and not rule.before and isinstance(rule, RankAggregator):
             self._programs = [self._program(rule, part) for part in self.parts]
@@ -86,7 +105,7 @@ class CoordinateExchange(GatheredExchange):
         return trimmed_sums(sets, self.agents, dropped)
 
     def _pieces(self, sent: Sent) -> Iterator[_Sorted]:
-        held = min(sent.messages.shape[-1], self.tuning.columns)
+        held, group = min(sent.messages.shape[-1], self.tuning.columns), count()
         for part, program in zip(self.parts, self._programs, strict=True):
             used = part.slots
             for step in self.rule.before:
@@ -101,16 +120,32 @@ class CoordinateExchange(GatheredExchange):
                 most = part.agents
             for piece in self._cut_up(part, most):
                 for run in [[run] for run in piece.runs] if program else [piece.runs]:
-                    for span in self.tuning.spans(sent.messages.shape[-1]):
-                        yield _Sorted(run, piece.here, self.agents, span, used, ends, program)
+                    this = (run, piece.here, self.agents, next(group))
+                    for span in self._spans(sent.messages.shape[-1]):
+                        yield _Sorted(*this, span, used, ends, program)
 
-    def _worker(self, sent: Sent, models: Tensor, tell: bool) -> Callable[[_Sorted], Tensor | None]:
+    def _spans(self, length: int) -> Sequence[slice]:
+        """The coordinates of a piece of work."""
+        if self._chooses and not self.dense:  # every piece takes the inner products anew
+            return [slice(0, length)]
+        return self.tuning.spans(length)
+
+    def _worker(
+        self, pieces: Sequence[_Sorted], sent: Sent, models: Tensor, tell: bool, map: Map
+    ) -> Callable[[_Sorted], Tensor | None]:
+        known: Mapping[int, _Chosen] = {}
+        if self._chooses and self.dense:
+            known = self._choose_together({piece.group: piece for piece in pieces}, sent, map)
+
         def work(piece: _Sorted) -> Tensor | None:
             if piece.program is not None:
                 self._together(piece, piece.program, sent, models)
-            if piece.program is None or tell:
-                return self._sort(piece, sent, None if piece.program else models, tell)
-            return None
+                if not tell:
+                    return None
+            chosen = known.get(piece.group)
+            if self._chooses and chosen is None:
+                chosen = self._choose(piece, sent)
+            return self._sort(piece, chosen, sent, None if piece.program else models, tell)
 
         return work
 
@@ -141,18 +176,29 @@ class CoordinateExchange(GatheredExchange):
                     total = total + block[agent]  # a sum may be that of several agents
                 torch.div(total, kept, out=into[agent])
 
-    def _sort(self, piece: _Sorted, sent: Sent, models: Tensor | None, tell: bool) -> Tensor | None:
+    def _sort(
+        self,
+        piece: _Sorted,
+        chosen: _Chosen | None,
+        sent: Sent,
+        models: Tensor | None,
+        tell: bool,
+    ) -> Tensor | None:
         """Sort each coordinate of the inputs and let the rule combine the values.
 
         Returns:
             ``[runs, n, m]`` the weight of each input, if it is asked for.
         """
-        inputs, matrix, chosen = piece.inputs(sent), None, None
-        if self.rule.before or self.rule.reads == "gram":
-            matrix, chosen = self._mix(piece, inputs)
+        inputs, matrix, rows = piece.inputs(sent), None, None
+        used, places, length = piece.used, len(piece.rows), inputs.shape[-1]
+        if chosen is not None:
+            matrix, slots = chosen.matrix, chosen.slots
+            if slots is not None and inputs.false is None:
+                inputs = replace(inputs, rows=inputs.rows.gather(1, slots))
+            elif slots is not None:  # on the host nobody knows which of the false ones are chosen
+                rows = slots.T * places + torch.arange(places, device=slots.device)
         # Slots come first, so that a slot's values of all runs and agents lie together.
         inputs, estimate = inputs.slots_first(), piece.here.largest_estimate
-        used, places, length = piece.used, len(piece.rows), inputs.shape[-1]
         given = torch.zeros(used, places, dtype=torch.float64, device=inputs.rows.device)
         width = BLOCKS * self.tuning.block_bytes // (used * places * inputs.dtype.itemsize)
         width = max(256, width)
@@ -161,8 +207,7 @@ class CoordinateExchange(GatheredExchange):
             values = inputs.columns(columns)
             if matrix is not None:
                 values = _combined(values, matrix)
-            elif chosen is not None:
-                rows = chosen.T * places + torch.arange(places, device=chosen.device)
+            elif rows is not None:
                 values = values.flatten(0, 1)[rows.flatten()].view(used, places, -1)
             if some(~torch.isfinite(values.sum())):
                 values.nan_to_num_(torch.inf, torch.inf, -torch.inf)
@@ -182,26 +227,45 @@ class CoordinateExchange(GatheredExchange):
         weights = given.T / length
         if matrix is not None:
             weights = (weights.unsqueeze(-2) @ matrix).squeeze(-2)
-        elif chosen is not None:
-            weights = weights.new_zeros(piece.rows.shape).scatter_(1, chosen, weights)
+        elif chosen is not None and chosen.slots is not None:
+            weights = weights.new_zeros(piece.rows.shape).scatter_(1, chosen.slots, weights)
         return weights.view(len(piece.runs), -1, piece.here.slots)
 
-    def _mix(self, piece: _Sorted, inputs: GatheredInputs) -> tuple[Tensor | None, Tensor | None]:
-        """What is sorted: ``[places, m', m]`` the weights of the inputs in it, if they are mixed.
-
-        The second are ``[places, m']`` the slots that the rule chose, if it chose.
-        """
-        gram = inner_products(inputs, self.tuning).unflatten(0, (len(piece.runs), -1))
+    def _choose(self, piece: _Sorted, sent: Sent) -> _Chosen:
+        """What some agents sort, by the inner products of their inputs."""
+        gram = inner_products(piece.inputs(sent), self.tuning).unflatten(0, (len(piece.runs), -1))
         finite = torch.isfinite(gram.diagonal(dim1=-2, dim2=-1))
-        seen, matrix = piece.here.seen(inputs.sent, finite, gram=gram), None
+        return self._chosen(piece, piece.here.seen(sent, finite, gram=gram))
+
+    def _choose_together(
+        self, groups: Mapping[int, _Sorted], sent: Sent, map: Map
+    ) -> dict[int, _Chosen]:
+        """What each group of agents sorts, by the inner products of all messages of the network."""
+        tables: dict[tuple[int, ...], tuple[Table, TableProducts]] = {}
+        found = {}
+        for number, piece in groups.items():
+            runs = tuple(piece.runs)
+            if runs not in tables:
+                table = Table(sent, piece.runs, ())
+                tables[runs] = table, TableProducts(table, map, self.tuning)
+            table, products = tables[runs]
+            slots = table.slots(piece.here)
+            finite = at_slots(products.finite, slots)
+            gram = products.at(slots, finite)
+            found[number] = self._chosen(piece, piece.here.seen(sent, finite, gram=gram))
+        return found
+
+    def _chosen(self, piece: _Sorted, seen: Neighbourhood) -> _Chosen:
+        """What some agents sort, by what they have seen."""
+        matrix = None
         if self.rule.before:
             matrix, seen = mixed(self.rule.before, self.rule, seen)
             matrix = matrix.flatten(0, 1)
         chosen = self.rule.choose(seen).flatten(0, -2).to(torch.uint8)
         slots = chosen.argsort(dim=-1, descending=True, stable=True)[:, : piece.used]
         if matrix is None:
-            return None, slots
-        return matrix.gather(1, slots.unsqueeze(-1).expand(-1, -1, matrix.shape[-1])), None
+            return _Chosen(None, slots)
+        return _Chosen(matrix.gather(1, slots.unsqueeze(-1).expand(-1, -1, matrix.shape[-1])), None)
 
 
 def _pays(program: Program | Selection, part: Neighbourhoods, ends: int, length: int) -> bool:

@@ -1,28 +1,21 @@
 """Dense networks: one matrix of inner products and one matrix product for the whole network."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import accumulate, product
+from dataclasses import dataclass
+from itertools import product
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from bezoar._arrays import Ints
 from bezoar._questions import some
 from bezoar.aggregators import Neighbourhood, OutputLayer, WeightedAggregator
-from bezoar.exchange._gathered import GatheredInputs, combine_carefully
-from bezoar.exchange._inner_products import (
-    inner_products,
-    network_products,
-    product_type,
-    too_close,
-)
+from bezoar.exchange._gathered import combine_carefully
 from bezoar.exchange._links import Tell
 from bezoar.exchange._neighbourhoods import Neighbourhoods, padded
 from bezoar.exchange._output_layers import layer_of, read_layers
 from bezoar.exchange._sent import Sent
+from bezoar.exchange._table import Table, TableProducts, at_slots
 from bezoar.exchange._tuning import Map, Tuning, side_by_side
 from bezoar.networks import Network
 
@@ -62,7 +55,7 @@ class DenseExchange:
 
     def weigh(self, sent: Sent, tell: Tell | None, map: Map) -> "Weighted":
         """What everyone gives to the rows of its run; tell it, if somebody asks."""
-        table = _Table(sent, self._runs, self._rule.remembers())
+        table = Table(sent, self._runs, self._rule.remembers())
         if self._rule.reads != "nothing" or sent.false is not None:
             found = self._weigh(sent, table, map)
         else:  # the same in every exchange of messages of this type
@@ -75,17 +68,14 @@ class DenseExchange:
                 tell(self._runs, here, weights)
         return Weighted(self._runs, found.matrices, table.all, table.where)
 
-    def _weigh(self, sent: Sent, table: "_Table", map: Map) -> "_Weights":
+    def _weigh(self, sent: Sent, table: "Table", map: Map) -> "_Weights":
         """What each rule gives to the rows of the table, some agents at a time."""
         reads, names, tuning = self._rule.reads, self._rule.remembers(), self.tuning
         rows = [table.all[place] for place in table.where]
-        finite = layers = None
+        finite = products = layers = None
         if reads == "gram":
-            products = network_products(table.all, table.where, map, tuning)
-            finite = torch.isfinite(products.diagonal(dim1=-2, dim2=-1))
-            dtype = product_type(rows[0], tuning)
-            # Products in a wider type than the messages' are as exact as the messages are.
-            blurred = dtype == rows[0].dtype and some(too_close(products, dtype))
+            products = TableProducts(table, map, tuning)
+            finite = products.finite
         elif reads == "output_layer":
             layers = read_layers(rows, layer_of(self._rule, self.layer), map, tuning)
             finite = layers.all_finite.view(len(rows), -1)
@@ -93,13 +83,11 @@ class DenseExchange:
         for here in self._parts:
             slots, gram, present = table.slots(here), None, None
             if finite is not None:
-                present = _at_slots(finite, slots)
+                present = at_slots(finite, slots)
                 present &= pad(here.mask, (0, len(names)), value=True)
-            if reads == "gram":
-                gram = _at_pairs(products, slots)
-                if blurred and some(again := too_close(gram, dtype, present).any(-1)):
-                    gram[again] = self._closer_products(table.inputs(slots, again), map)
-            elif layers is not None:
+                if products is not None:
+                    gram = products.at(slots, present)
+            if layers is not None:
                 run = torch.arange(len(rows), device=slots.device)[:, None, None]
                 layers = layers.at(slots + table.length * run, len(rows))
             weights = self._weights(here.seen(sent, present, names, gram, layers))
@@ -118,16 +106,6 @@ class DenseExchange:
             found.append(weights.expand(len(runs), -1, -1))
             first += len(runs)
         return torch.cat(found)
-
-    def _closer_products(self, inputs: GatheredInputs, map: Map) -> Tensor:
-        """``[n, m, m]`` inner products of neighbourhoods, each about a reference of its own."""
-
-        def recompute(rows: Tensor) -> Tensor:
-            return inner_products(replace(inputs, rows=rows), self.tuning)
-
-        size = inputs.rows.shape[-1] * inputs.sent.messages[0, 0].nbytes
-        most = max(1, self.tuning.piece_bytes // size)
-        return torch.cat(list(map(recompute, inputs.rows.split(most))))
 
 
 @dataclass(frozen=True)
@@ -196,77 +174,3 @@ def combine(found: Sequence[Weighted], models: Tensor, map: Map, tuning: Tuning)
         for number in bad:
             rows = table[where[number]]
             models[runs[number]] = combine_carefully(matrices[number], rows)
-
-
-class _Table:
-    """Everything that may be behind a slot, as rows of one matrix a run.
-
-    First come the agents' messages, then the models that rules remember, then false messages. The
-    origin, which all agents have in common, is one row. A run is known by its place among the given
-    ones.
-
-    Attributes:
-        length: the number of rows.
-        all: ``[places, length, D]`` the rows of several runs.
-        where: the place of each run.
-    """
-
-    def __init__(self, sent: Sent, runs: Sequence[int], remembered: Sequence[str]) -> None:
-        self._sent, self._runs = sent, runs
-        agents = sent.messages.shape[1]
-        counts = {name: 1 if name == "origin" else agents for name in remembered}
-        *first, self._first_false = accumulate(counts.values(), initial=agents)
-        # The first row of each remembered model, and how many rows on that of the next agent is.
-        self._remembered = [
-            (row, int(count > 1)) for row, count in zip(first, counts.values(), strict=True)
-        ]
-        used: dict[int, Ints] = {}
-        if sent.false is not None:
-            # The number of each link's message among those of its run.
-            self._number = np.zeros_like(sent.false.rows)
-            for run in runs:
-                here = sent.false.runs == run
-                used[run], self._number[here] = np.unique(
-                    sent.false.rows[here], return_inverse=True
-                )
-        self.length = self._first_false + max(map(len, used.values()), default=0)
-        self.all, self.where = sent.messages, runs
-        if self.length > agents:
-            shape = (len(runs), self.length, sent.messages.shape[-1])
-            self.all, self.where = sent.messages.new_zeros(shape), range(len(runs))
-            for rows, run in zip(self.all, runs, strict=True):
-                more = (sent.remembered[name][run, :count] for name, count in counts.items())
-                known = [sent.messages[run], *more]
-                if sent.false is not None:
-                    known.append(sent.false.values[torch.from_numpy(used[run]).to(rows.device)])
-                torch.cat(known, out=rows[: sum(map(len, known))])
-
-    def slots(self, here: Neighbourhoods) -> Tensor:
-        """``[runs or 1, agents, m]`` the row behind each slot of some agents."""
-        slots = here.index
-        if self._sent.false is not None:
-            links = self._sent.false.behind(self._runs, here.on_host)
-            rows = np.where(links >= 0, self._first_false + self._number[links], here.on_host)
-            slots = torch.from_numpy(rows).to(slots.device)
-        own = here.index[..., :1].expand(len(slots), -1, 1)
-        more = [first + step * own for first, step in self._remembered]
-        return torch.cat([slots, *more], dim=-1) if more else slots
-
-    def inputs(self, slots: Tensor, where: Tensor) -> GatheredInputs:
-        """The inputs behind the slots of some neighbourhoods ``[runs, agents]``."""
-        first = self.length * torch.tensor(self.where, device=slots.device)
-        return GatheredInputs(Sent(self.all), (slots + first[:, None, None])[where])
-
-
-def _at_slots(values: Tensor, slots: Tensor) -> Tensor:
-    """``[runs, agents, m]`` of ``[runs, length]``."""
-    shape = (len(values), *slots.shape[1:])
-    return values.unsqueeze(1).expand(-1, shape[1], -1).gather(-1, slots.expand(shape))
-
-
-def _at_pairs(products: Tensor, slots: Tensor) -> Tensor:
-    """``[runs, agents, m, m]`` the products of neighbourhoods, of ``[runs, length, length]``."""
-    runs, length, _ = products.shape
-    pairs = slots.unsqueeze(-1) * length + slots.unsqueeze(-2)
-    shape = (runs, *pairs.shape[1:])
-    return products.flatten(1).gather(1, pairs.flatten(1).expand(runs, -1)).view(shape)

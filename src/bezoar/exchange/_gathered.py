@@ -177,7 +177,7 @@ class GatheredExchange(ABC):
         if kind not in self._kept:  # the pieces are the same for messages of the same kind
             self._kept = {kind: list(self._pieces(sent))}
         pieces = self._kept[kind]
-        work = self._worker(sent, models, tell is not None)
+        work = self._worker(pieces, sent, models, tell is not None, map)
         for piece, weights in zip(pieces, map(work, pieces), strict=True):
             if tell is not None and weights is not None:
                 tell(piece.runs, piece.here, weights)
@@ -194,8 +194,18 @@ class GatheredExchange(ABC):
         """The work, in pieces."""
 
     @abstractmethod
-    def _worker(self, sent: Sent, models: Tensor, tell: bool) -> Callable[[Any], Tensor | None]:
-        """What does a piece: writes the models, and returns ``[runs, n, m]`` weights if asked."""
+    def _worker(
+        self, pieces: Sequence[Any], sent: Sent, models: Tensor, tell: bool, map: Map
+    ) -> Callable[[Any], Tensor | None]:
+        """What does a piece: writes the models, and returns ``[runs, n, m]`` weights if asked.
+
+        Args:
+            pieces: all pieces, for what is prepared for several of them.
+            sent: what is sent.
+            models: where to write.
+            tell: whether weights are asked for.
+            map: what goes through the parts of the preparation.
+        """
 
 
 def combine_carefully(weights: Tensor, values: Tensor) -> Tensor:

@@ -1,6 +1,6 @@
 """Sparse networks: every neighbourhood gathered, weighed and combined on its own."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -12,6 +12,7 @@ from bezoar.exchange._gathered import GatheredExchange, GatheredInputs, Piece
 from bezoar.exchange._inner_products import inner_products
 from bezoar.exchange._output_layers import GatheredLayers, layer_of, read_layers
 from bezoar.exchange._sent import Sent
+from bezoar.exchange._tuning import Map
 
 
 @dataclass(eq=False)
@@ -33,7 +34,9 @@ class SparseExchange(GatheredExchange):
             per_slot = max(sent.messages[0, 0].nbytes, 64 * slots)
             yield from self._cut_up(part, 3 * self.tuning.piece_bytes // (per_slot * slots))
 
-    def _worker(self, sent: Sent, models: Tensor, tell: bool) -> Callable[[Piece], Tensor | None]:
+    def _worker(
+        self, pieces: Sequence[Piece], sent: Sent, models: Tensor, tell: bool, map: Map
+    ) -> Callable[[Piece], Tensor | None]:
         layers = None
         if self.rule.reads == "output_layer":
             layer = layer_of(self.rule, self.layer)

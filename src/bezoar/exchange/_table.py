@@ -1,0 +1,132 @@
+"""Everything that is sent on a dense network, as rows of one matrix."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import accumulate
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from bezoar._arrays import Ints
+from bezoar._questions import some
+from bezoar.exchange._gathered import GatheredInputs
+from bezoar.exchange._inner_products import (
+    inner_products,
+    network_products,
+    product_type,
+    too_close,
+)
+from bezoar.exchange._neighbourhoods import Neighbourhoods
+from bezoar.exchange._sent import Sent
+from bezoar.exchange._tuning import Map, Tuning
+
+
+class Table:
+    """Everything that may be behind a slot, as rows of one matrix a run.
+
+    First come the agents' messages, then the models that rules remember, then false messages. The
+    origin, which all agents have in common, is one row. A run is known by its place among the given
+    ones.
+
+    Attributes:
+        length: the number of rows.
+        all: ``[places, length, D]`` the rows of several runs.
+        where: the place of each run.
+    """
+
+    def __init__(self, sent: Sent, runs: Sequence[int], remembered: Sequence[str]) -> None:
+        self._sent, self._runs = sent, runs
+        agents = sent.messages.shape[1]
+        counts = {name: 1 if name == "origin" else agents for name in remembered}
+        *first, self._first_false = accumulate(counts.values(), initial=agents)
+        # The first row of each remembered model, and how many rows on that of the next agent is.
+        self._remembered = [
+            (row, int(count > 1)) for row, count in zip(first, counts.values(), strict=True)
+        ]
+        used: dict[int, Ints] = {}
+        if sent.false is not None:
+            # The number of each link's message among those of its run.
+            self._number = np.zeros_like(sent.false.rows)
+            for run in runs:
+                here = sent.false.runs == run
+                used[run], self._number[here] = np.unique(
+                    sent.false.rows[here], return_inverse=True
+                )
+        self.length = self._first_false + max(map(len, used.values()), default=0)
+        self.all, self.where = sent.messages, runs
+        if self.length > agents:
+            shape = (len(runs), self.length, sent.messages.shape[-1])
+            self.all, self.where = sent.messages.new_empty(shape), range(len(runs))
+            for rows, run in zip(self.all, runs, strict=True):
+                more = (sent.remembered[name][run, :count] for name, count in counts.items())
+                known = [sent.messages[run], *more]
+                if sent.false is not None:
+                    known.append(sent.false.values[torch.from_numpy(used[run]).to(rows.device)])
+                last = sum(map(len, known))
+                torch.cat(known, out=rows[:last])
+                rows[last:] = 0
+
+    def slots(self, here: Neighbourhoods) -> Tensor:
+        """``[runs or 1, agents, m]`` the row behind each slot of some agents."""
+        slots = here.index
+        if self._sent.false is not None:
+            links = self._sent.false.behind(self._runs, here.on_host)
+            rows = np.where(links >= 0, self._first_false + self._number[links], here.on_host)
+            slots = torch.from_numpy(rows).to(slots.device)
+        own = here.index[..., :1].expand(len(slots), -1, 1)
+        more = [first + step * own for first, step in self._remembered]
+        return torch.cat([slots, *more], dim=-1) if more else slots
+
+    def inputs(self, slots: Tensor, where: Tensor) -> GatheredInputs:
+        """The inputs behind the slots of some neighbourhoods ``[runs, agents]``."""
+        first = self.length * torch.tensor(self.where, device=slots.device)
+        return GatheredInputs(Sent(self.all), (slots + first[:, None, None])[where])
+
+
+class TableProducts:
+    """Inner products of the rows of a table, and from them those of every neighbourhood.
+
+    Attributes:
+        finite: ``[runs, length]`` whether a row is finite.
+    """
+
+    def __init__(self, table: Table, map: Map, tuning: Tuning) -> None:
+        self._table, self._map, self._tuning = table, map, tuning
+        self._all = network_products(table.all, table.where, map, tuning)
+        self.finite = torch.isfinite(self._all.diagonal(dim1=-2, dim2=-1))
+        self._type = product_type(table.all, tuning)
+        # Products in a wider type than the messages' are as exact as the messages are.
+        narrow = self._type == table.all.dtype
+        self._blurred = narrow and some(too_close(self._all, self._type))
+
+    def at(self, slots: Tensor, present: Tensor) -> Tensor:
+        """``[runs, agents, m, m]`` the products of some neighbourhoods.
+
+        Args:
+            slots: ``[runs or 1, agents, m]`` the row behind each slot.
+            present: ``[runs, agents, m]`` whether something finite is there.
+        """
+        runs, length, _ = self._all.shape
+        pairs = slots.unsqueeze(-1) * length + slots.unsqueeze(-2)
+        shape = (runs, *pairs.shape[1:])
+        gram = self._all.flatten(1).gather(1, pairs.flatten(1).expand(runs, -1)).view(shape)
+        if self._blurred and some(again := too_close(gram, self._type, present).any(-1)):
+            gram[again] = self._closer(self._table.inputs(slots, again))
+        return gram
+
+    def _closer(self, inputs: GatheredInputs) -> Tensor:
+        """``[n, m, m]`` inner products of neighbourhoods, each about a reference of its own."""
+
+        def recompute(rows: Tensor) -> Tensor:
+            return inner_products(replace(inputs, rows=rows), self._tuning)
+
+        size = inputs.rows.shape[-1] * inputs.sent.messages[0, 0].nbytes
+        most = max(1, self._tuning.piece_bytes // size)
+        return torch.cat(list(self._map(recompute, inputs.rows.split(most))))
+
+
+def at_slots(values: Tensor, slots: Tensor) -> Tensor:
+    """``[runs, agents, m]`` of ``[runs, length]``."""
+    shape = (len(values), *slots.shape[1:])
+    return values.unsqueeze(1).expand(-1, shape[1], -1).gather(-1, slots.expand(shape))
