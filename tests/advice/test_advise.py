@@ -203,6 +203,10 @@ def test_the_theory_alone_is_said_to_be_that(tmp_path):
     assert found.document()["basis"] == "theory"
     assert found.recommended.name == "weighted_mean"
     assert "theory alone" in found.reasons[0]
+    assert "the theory does not prefer this rule" in found.reasons[-1]
+    robust = advise("fan", 1, budget=0, rules=["ios", "faba"])
+    assert robust.recommended.name == "ios"
+    assert "No mean is among the rules" in robust.reasons[-1]
     with pytest.raises(BezoarError, match="plot"):
         advice_figure(tmp_path / "advice.png", found)
 

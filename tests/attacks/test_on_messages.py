@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import bezoar
 from bezoar import BezoarError, attacks, networks
 from bezoar.attacks import SeenMessages
+from bezoar.experiments import RunSpec, prepare
 
 NETWORK = networks.erdos_renyi(12, 0.4, {2, 7, 11}, seed=4)
 
@@ -142,8 +143,6 @@ def test_blunt_attacks():
     assert (sent("zero", known) == 0).all()
     assert torch.equal(sent("mimic", known)[:, 1], known.messages[:, NETWORK.regular[0]])
     assert torch.equal(sent("mimic", known, agent=5)[:, 0], known.messages[:, 5])
-    with pytest.raises(BezoarError, match="mimic: agent: expected a regular agent, found 7"):
-        sent("mimic", known, agent=7)
     assert sent("non_finite", known).isnan().all()
     first = sent("non_finite", known, value="inf", everywhere=False)
     assert first[..., 0].isinf().all()
@@ -188,3 +187,10 @@ def test_what_an_attack_does_follows_from_its_methods():
             return torch.zeros_like(seen.own_messages())
 
     assert (Silence.lies, Silence.dynamic, Silence.triggers) == (True, False, False)
+
+
+@pytest.mark.parametrize("attack", ["mimic:agent=7", "label_flip+mimic:agent=70"])
+def test_nobody_copies_who_is_not_regular(attack):
+    spec = RunSpec.read({"network": "two_castle", "poisoned": [7], "attack": attack})
+    with pytest.raises(BezoarError, match="mimic: agent: expected a regular agent of the two_cas"):
+        prepare(spec)

@@ -40,14 +40,17 @@ def reasons_of_theory(
     network: Network, poisoned: Sequence[int], rules: Mapping[str, Choice]
 ) -> tuple[Choice, list[str]]:
     """A rule that the theory alone recommends, and why."""
-    plain = next((text for text in ("weighted_mean", "mean") if text in rules), next(iter(rules)))
+    plain = next((text for text in ("weighted_mean", "mean") if text in rules), None)
     told = [
         "This is from the theory alone. Nothing was tried: ask without a budget of 0 to be "
         "answered from what rules did in trainings.",
         *_bounds(network, poisoned),
-        "If local data are alike, the theory does not prefer this rule; trainings can tell.",
+        "If local data are alike, the theory does not prefer this rule; trainings can tell."
+        if plain
+        else "No mean is among the rules that were asked about, and the theory does not choose "
+        "between the others: the first of them is named.",
     ]
-    return rules[plain], told
+    return rules[plain or next(iter(rules))], told
 
 
 def reasons_of_study(

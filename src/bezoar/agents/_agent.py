@@ -144,7 +144,7 @@ def _refuse(run: Prepared) -> None:
     """Refuse what an agent cannot do alone."""
     attack = run.run.attack
     knows = attack.knowledge
-    alone = knows == "neighbours" and getattr(attack, "broadcast", False)
+    alone = knows == "neighbours" and attack.sends_the_same()
     if knows != "own" and not alone:
         raise BezoarError(
             f"attack {attack.name}: it knows {knows!r}, but an agent sends before it hears others; "

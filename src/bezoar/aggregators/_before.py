@@ -233,8 +233,8 @@ def compose(names: tuple[str, ...], rule: Any) -> type[Aggregator]:
     Raises:
         BezoarError: if there is no such thing, or if it cannot be done before the rule.
     """
-    steps = tuple(choose("aggregator, before the rule", name, BEFORE) for name in names)
     text = "+".join([*names, rule.name])
+    steps = tuple(choose(f"aggregator {text}: before the rule", name, BEFORE) for name in names)
     by_weights = issubclass(rule, WeightedAggregator)
     if getattr(rule, "reads", "") == "output_layer":
         raise BezoarError(

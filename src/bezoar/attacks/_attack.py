@@ -173,6 +173,13 @@ class Attack(Part):
     def check_samples(self, samples: NDArray[np.generic]) -> None:
         """Refuse samples ``[n, …]`` that the attack cannot work with."""
 
+    def check_network(self, network: Network) -> None:
+        """Refuse a network that the attack cannot work with."""
+
+    def sends_the_same(self) -> bool:
+        """Whether a poisoned agent sends the same to all its neighbours."""
+        return bool(getattr(self, "broadcast", False))
+
     def on_labels(self, own: OwnData, rng: np.random.Generator) -> tuple[Ints, Bools]:
         """The labels of one poisoned agent.
 
@@ -197,6 +204,6 @@ class Attack(Part):
     def on_messages(self, seen: SeenMessages) -> Tensor:
         """``[runs, sends, D]`` what is sent instead of the protocol's messages.
 
-        An attack whose option ``broadcast`` is true sends the same to all neighbours.
+        An attack whose attribute or option ``broadcast`` is true sends the same to all neighbours.
         """
         raise BezoarError(f"attack {self.name}: it leaves messages alone")

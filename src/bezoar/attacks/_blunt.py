@@ -12,6 +12,7 @@ from bezoar._errors import BezoarError
 from bezoar._options import Count
 from bezoar._seeds import Purpose, generator
 from bezoar.attacks._attack import Attack, Knowledge, SeenMessages
+from bezoar.networks import Network
 
 
 @dataclass(frozen=True)
@@ -30,11 +31,15 @@ class Mimic(Attack):
     knows: ClassVar[Knowledge] = "everything"
     broadcast: ClassVar[bool] = True
 
+    def check_network(self, network: Network) -> None:
+        if self.agent not in (None, *network.regular):
+            raise BezoarError(
+                f"attack mimic: agent: expected a regular agent of the {network.name} network, "
+                f"found {self.agent}; poisoned are {list(network.poisoned)} of {network.agents}"
+            )
+
     def on_messages(self, seen: SeenMessages) -> Tensor:
-        regular = seen.network.regular
-        agent = regular[0] if self.agent is None else self.agent
-        if agent not in regular:
-            raise BezoarError(f"attack mimic: agent: expected a regular agent, found {agent}")
+        agent = seen.network.regular[0] if self.agent is None else self.agent
         copied = seen.all_messages()[:, agent : agent + 1]
         return copied.expand(-1, len(seen.senders), -1)
 

@@ -51,7 +51,7 @@ def count_sends(attack: Attack, network: Network) -> int:
     if not attack.lies:
         return 0
     degrees = network.degrees[list(network.poisoned)]
-    return len(degrees) if getattr(attack, "broadcast", False) else int(degrees.sum())
+    return len(degrees) if attack.sends_the_same() else int(degrees.sum())
 
 
 def _of_group(
@@ -68,7 +68,7 @@ def _of_group(
     poisoned = network.poisoned if members is None else members
     links = [(agent, to) for agent in poisoned for to in network.neighbours(agent)]
     senders, receivers = np.array(links, dtype=np.int64).T
-    broadcast = bool(getattr(attack, "broadcast", False))
+    broadcast = attack.sends_the_same()
     by_sender = np.array(poisoned, dtype=np.int64)
     sent_by = by_sender if broadcast else senders
     if members is not None:  # a view in which every agent's row is that of the one that is here

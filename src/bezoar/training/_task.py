@@ -190,6 +190,7 @@ def check_runs(runs: Sequence[Run]) -> None:
     for run in runs:
         for network in run.network.turns:
             run.aggregator.check(network)
+            run.attack.check_network(network)
         if run.aggregator.sums_updates() and run.network.changes:
             raise BezoarError(
                 f"aggregator {run.aggregator.name}: it sums up what each neighbour changes, so the "
