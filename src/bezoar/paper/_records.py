@@ -1,7 +1,6 @@
 """Results as a Markdown page: pictures, claims in every variant, and where they come from."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime
 from itertools import product
 from pathlib import Path
 from typing import get_args
@@ -73,10 +72,10 @@ def _provenance(runs: Sequence[StoredRun]) -> Iterator[str]:
     if not runs:
         return
     origins = [run.provenance for run in runs]
-    texts = {(origin["started"], origin["ended"]) for origin in origins}
-    times = sorted(tuple(map(datetime.fromisoformat, both)) for both in texts)
-    seconds = sum((ended - started).total_seconds() for started, ended in times)
-    yield f"{count(len(runs), 'run')}, {duration(seconds)}, begun {times[0][0]:%F %H:%M} UTC"
+    times = {run.trained for run in runs if run.trained}
+    seconds = sum((ended - began).total_seconds() for began, ended in times)
+    first = min(began for began, _ in times)
+    yield f"{count(len(runs), 'run')}, {duration(seconds)}, begun {first:%F %H:%M} UTC"
     for what in ("versions", "machine"):
         several = [", ".join(f"{k} {v}" for k, v in origin[what].items()) for origin in origins]
         yield from dict.fromkeys(several)

@@ -1,7 +1,6 @@
 """Parts of the report: its first paragraph, the data of its charts, and the runs' provenance."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -100,14 +99,7 @@ def _tallied(values: Iterable[object]) -> str:
 
 def _training_time(runs: Sequence[StoredRun]) -> tuple[str, str]:
     """When the runs were trained and how long that took; empty where nothing says it."""
-    found: dict[tuple[datetime, ...], None] = {}
-    for run in runs:
-        try:
-            texts = run.provenance["started"], run.provenance["ended"]
-            # Runs that were trained together have the same times, which count once.
-            found[tuple(datetime.fromisoformat(text).astimezone(UTC) for text in texts)] = None
-        except (KeyError, TypeError, ValueError):
-            continue  # somebody else's provenance
+    found = {run.trained for run in runs if run.trained}  # those trained together count once
     if not found:
         return "", ""
     first, last = min(start for start, _ in found), max(end for _, end in found)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from math import nan
 from typing import TYPE_CHECKING, Any
 
-from bezoar._numbers import count, duration, number, with_spread
+from bezoar._numbers import count, duration, joined, number, with_spread
 from bezoar.experiments import FORMAL, Failure, RunSpec, StoredRun, field_text, spec_of
 from bezoar.report._page import Curve, Page, Panel, Table, thinned
 from bezoar.report._style import legend
@@ -67,7 +67,7 @@ def runs_page(title: str, runs: Sequence[StoredRun]) -> Page:
         "key": [run.key[:8] for run in runs],
         **{field: texts for field, texts in found.items() if field not in shared},
         **{metric: [number(last[metric]) for last in ends] for metric in shown_first(runs)},
-        "age": [_age(run.provenance.get("ended")) for run in runs],
+        "age": [_age(run) for run in runs],
     }
     if any(run.diverged for run in runs):
         columns["diverged"] = ["yes" if run.diverged else "" for run in runs]
@@ -80,7 +80,7 @@ def runs_page(title: str, runs: Sequence[StoredRun]) -> Page:
 def run_page(run: StoredRun) -> Page:
     """Everything about a run but its curves."""
     spec = spec_of(run)
-    after = f"After {spec.iterations} iterations" + (", diverged" if run.diverged else "")
+    after = f"After {count(spec.iterations, 'iteration')}" + (", diverged" if run.diverged else "")
     fields = ((field, field_text(spec, field)) for field in RunSpec.model_fields)
     values = ((name, number(value)) for name, value in last_values(run).items())
     origin = flat(run.provenance)
@@ -156,7 +156,8 @@ def results_table(runs: Sequence[StoredRun | Failure]) -> Table:
         alike.setdefault(tuple(found[field][place] for field in down), []).append(run)
     metrics = shown_first(run for run in runs if isinstance(run, StoredRun))
     rows = [(*row, *_results(alike[row], metrics)) for row in _in_order(alike)]
-    title = f"After {', '.join(dict.fromkeys(found['iterations']))} iterations"
+    *less, most = sorted({spec.iterations for spec in specs})
+    title = f"After {joined([*(f'{few:,}' for few in less), count(most, 'iteration')])}"
     if (seeds := len(set(found["seed"]))) > 1:
         title += f", mean and standard deviation over {seeds} seeds"
     if len(rows) > ROWS:
@@ -198,12 +199,11 @@ def flat(document: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     return found
 
 
-def _age(ended: Any) -> str:
-    """How long ago a moment was; a dash where it is not known."""
-    try:
-        return duration((datetime.now(UTC) - datetime.fromisoformat(ended)).total_seconds())
-    except (TypeError, ValueError):
+def _age(run: StoredRun) -> str:
+    """How long ago it was trained; a dash where that is not known."""
+    if run.trained is None:
         return "–"
+    return duration((datetime.now(UTC) - run.trained[1]).total_seconds())
 
 
 def ends_table(title: str, panels: Sequence[Panel], metrics: Sequence[str]) -> Table:
@@ -242,7 +242,7 @@ def panel_page(title: str, panel: Panel, caption: str) -> Page:
         places = thinned(len(iterations), 6).tolist()
         rows = [(str(iterations[place]), first, place) for place in places]
     else:
-        head, heading = "rule", f"After {first.iterations[-1]} iterations"
+        head, heading = "rule", f"After {count(first.iterations[-1], 'iteration')}"
         rows = [(curve.name, curve, -1) for curve in panel.curves]
     cells = (
         (name, *(number(float(curve.mean(metric)[place])) for metric in shown))

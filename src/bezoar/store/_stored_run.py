@@ -15,6 +15,7 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -154,6 +155,18 @@ class StoredRun:
         """Where, when and how it was computed."""
         return _read_json(self.path, PROVENANCE)
 
+    @property
+    def trained(self) -> tuple[datetime, datetime] | None:
+        """When its training began and ended, in UTC; ``None`` where nothing says it.
+
+        Runs that were trained together have the same times.
+        """
+        try:
+            began, ended = (self.provenance[name] for name in ("started", "ended"))
+            return _utc(began), _utc(ended)
+        except (KeyError, TypeError, ValueError):
+            return None  # somebody else's provenance
+
     @cached_property
     def network(self) -> "Network | None":
         """The network it was trained on; ``None`` for runs of early versions."""
@@ -258,6 +271,10 @@ def read_run(folder: Path) -> StoredRun:
     if run.key != folder.name or METRICS not in run.files:
         raise BrokenRunError(folder, f"{RUN} belongs to another run")
     return run
+
+
+def _utc(text: str) -> datetime:
+    return datetime.fromisoformat(text).astimezone(UTC)
 
 
 def write_run(
