@@ -14,9 +14,6 @@ from bezoar.training import available_cores
 #: Seconds that a group should take in this process.
 MINUTE = 60.0
 
-#: Lets workers keep their free memory; see docs/machines.md.
-KEEPING = {"MALLOC_TRIM_THRESHOLD_": str(1 << 30), "MALLOC_MMAP_THRESHOLD_": str(1 << 25)}
-
 #: Two numbers of iterations by which it is found out how many a group needs for that.
 TRIED, MORE = 10, 60
 
@@ -34,7 +31,6 @@ def cluster() -> Result:
     from distributed import LocalCluster
 
     os.environ[THREADS] = str(available_cores())
-    os.environ |= KEEPING
     with TemporaryDirectory() as folder:
         path = Path(folder)
         _sweep(TRIED, path / "warm")  # reads the data, and what else is done once in a process

@@ -1,5 +1,7 @@
-"""Memory that a thread uses again, because fresh memory costs more than most uses of it."""
+"""Memory that is used again, because fresh memory costs more than most uses of it."""
 
+import ctypes
+import sys
 import threading
 from math import prod
 
@@ -7,6 +9,10 @@ import torch
 from torch import Tensor
 
 _kept = threading.local()
+
+#: Settings of glibc's ``mallopt``: from what size on memory is the system's own affair, the most
+#: that it allows; and how much free memory a thread keeps, the most that it can be told.
+M_MMAP_THRESHOLD, M_TRIM_THRESHOLD = (-3, 32 << 20), (-1, 2**31 - 1)
 
 
 def workspace(
@@ -24,3 +30,18 @@ def workspace(
             held = torch.empty(size, dtype=dtype, device=device)
         setattr(_kept, key, held)
     return held[:size].view(shape)
+
+
+def keep_freed_memory() -> None:
+    """Let the process keep memory that it frees for its next use, where it can be told to.
+
+    An iteration frees what the next one needs again. By default the C library gives much of it back
+    to the system, which must clear it each time: in all threads but the first, and everywhere in
+    processes that Dask starts. The size of all memory in use does not change.
+    """
+    if sys.platform != "linux":
+        return
+    tell = getattr(ctypes.CDLL(None), "mallopt", None)
+    if tell is not None:
+        for setting in (M_MMAP_THRESHOLD, M_TRIM_THRESHOLD):
+            tell(*setting)

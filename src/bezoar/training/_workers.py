@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import torch
 
 from bezoar._checks import whole
+from bezoar._workspace import keep_freed_memory
 
 #: Pieces are done one after the other only if that takes less than this share of the time. The
 #: choice decides last bits, so it must not depend on chance where both are about as fast.
@@ -51,10 +52,13 @@ class Workers:
     Splitting a step between whole pieces (agents, rules) loses less to waiting than splitting
     every operation, and a piece is computed in the same way by every thread: results do not
     depend on the number of workers, to the last bit.
+
+    From then on the process keeps memory that it frees; see :func:`keep_freed_memory`.
     """
 
     def __init__(self, count: int | None = None) -> None:
         self.count = available_cores() if count is None else whole("workers", count, 1)
+        keep_freed_memory()
         # The calling thread works too: it is awake, and the data is in its cache.
         self._others = ThreadPoolExecutor(max(1, self.count - 1), "bezoar", initializer=_one_thread)
 
