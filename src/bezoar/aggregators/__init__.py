@@ -15,6 +15,7 @@ from bezoar.aggregators._caf import CAF
 from bezoar.aggregators._centered_clipping import CenteredClipping
 from bezoar.aggregators._clipped_gossip import ClippedGossip
 from bezoar.aggregators._clipped_sum import ClippedSum
+from bezoar.aggregators._coordinate_rule import CoordinateAggregator, RankAggregator
 from bezoar.aggregators._distance_filter import DistanceFilter
 from bezoar.aggregators._divide_and_conquer import DivideAndConquer
 from bezoar.aggregators._faba import FABA
@@ -41,10 +42,8 @@ from bezoar.aggregators._rule import (
     REMEMBERED,
     THREATS,
     Aggregator,
-    CoordinateAggregator,
     Estimate,
     EstimatingAggregator,
-    RankAggregator,
     WeightedAggregator,
 )
 from bezoar.aggregators._total_variation import TotalVariation

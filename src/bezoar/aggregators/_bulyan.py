@@ -7,9 +7,10 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from bezoar.aggregators._coordinate_rule import CoordinateAggregator
 from bezoar.aggregators._meamed import extent_around_median, mean_around_median
 from bezoar.aggregators._neighbourhood import Neighbourhood
-from bezoar.aggregators._rule import CoordinateAggregator, Estimating
+from bezoar.aggregators._rule import Estimating
 
 
 @dataclass(frozen=True)

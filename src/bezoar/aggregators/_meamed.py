@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from bezoar._questions import some
-from bezoar.aggregators._rule import CoordinateAggregator, Estimating
+from bezoar.aggregators._coordinate_rule import CoordinateAggregator
+from bezoar.aggregators._rule import Estimating
 
 #: Distances to the median are equal if they differ by no more than this share of the largest value,
 #: some roundings of float64.

@@ -6,8 +6,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from bezoar.aggregators._coordinate_rule import RankAggregator
 from bezoar.aggregators._neighbourhood import normalised
-from bezoar.aggregators._rule import RankAggregator
 
 
 @dataclass(frozen=True)

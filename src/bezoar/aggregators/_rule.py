@@ -4,7 +4,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import Field as Option
 from dataclasses import dataclass, fields, is_dataclass
-from functools import cache
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -16,7 +15,6 @@ from torch import Tensor
 from bezoar._arrays import Ints
 from bezoar._errors import BezoarError
 from bezoar._options import Count, Part
-from bezoar._workspace import workspace
 from bezoar.aggregators._neighbourhood import Neighbourhood, OutputLayer
 from bezoar.networks import Network
 
@@ -273,128 +271,6 @@ class WeightedAggregator(Aggregator, ABC):
 
 class EstimatingAggregator(Estimating, WeightedAggregator):
     """A rule by weights that takes some of its inputs for poisoned."""
-
-
-class CoordinateAggregator(Aggregator, ABC):
-    """A rule that makes every coordinate of its output of the same coordinate of the inputs.
-
-    If it has the option ``keep_own`` and that is set, the neighbours' values alone are sorted, and
-    the own value comes before them. NaN counts as plus infinity.
-
-    Attributes:
-        reads: what it depends on: ``"values"`` alone; or ``"gram"``, the inner products of the
-            inputs, by which it may :meth:`choose` whose values are used.
-        sorts: whether values come in ascending order; otherwise they come in the order of the
-            slots, the own one first.
-    """
-
-    reads: ClassVar[str] = "values"
-    sorts: ClassVar[bool] = True
-
-    def keeps_own(self) -> bool:
-        """Whether the own value is kept unsorted, before the others."""
-        return bool(getattr(self, "keep_own", False))
-
-    def outermost(self, largest_estimate: int) -> int | None:
-        """How many values at either end need sorting; between them weights must be uniform.
-
-        ``None`` when every rank may matter.
-        """
-        return None
-
-    def values_used(self, inputs: int, estimate: int) -> int:
-        """How many of the inputs are used."""
-        return inputs
-
-    def choose(self, neighbourhood: Neighbourhood) -> Tensor:
-        """``[..., m]`` whether an input is used: at every agent as many as are to be used."""
-        return neighbourhood.mask.expand(neighbourhood.finite.shape)
-
-    @abstractmethod
-    def combine(
-        self, values: Sequence[Tensor], estimate: int, dtype: torch.dtype, iteration: int
-    ) -> Tensor:
-        """The output, from the values of the inputs that are used.
-
-        Args:
-            values: tensors of one shape, one for each of these inputs.
-            estimate: the estimated number of poisoned inputs.
-            dtype: the type in which values are added up.
-            iteration: which iteration it is, counted from 1; 0 outside training.
-
-        Returns:
-            A tensor like each of the values; valid until the thread combines again.
-        """
-
-    @abstractmethod
-    def extent(self, values: Sequence[Tensor], estimate: int) -> tuple[Tensor, Tensor]:
-        """The lowest and the highest of the values that have a part in the output.
-
-        Whatever lies between these two was listened to.
-        """
-
-
-class RankAggregator(CoordinateAggregator, ABC):
-    """A rule that sorts each coordinate of the inputs and averages by rank.
-
-    With ``keep_own`` the neighbours' values have ranks from 1, and the own value has rank 0.
-    """
-
-    @abstractmethod
-    def rank_weights(self, size: int, estimate: Tensor) -> Tensor:
-        """The weight of each rank.
-
-        Args:
-            size: the number of inputs.
-            estimate: ``[...]`` the estimated number of poisoned inputs.
-
-        Returns:
-            ``[..., size]`` probability vectors; those of the sorted values are the same from either
-            end.
-        """
-
-    def ranks(self, size: int, estimate: int) -> Sequence[float]:
-        """The weight of each rank for one number of inputs and one estimate."""
-        return _known_rank_weights(self, size, estimate)
-
-    def combine(
-        self, values: Sequence[Tensor], estimate: int, dtype: torch.dtype, iteration: int
-    ) -> Tensor:
-        ranks = self.ranks(len(values), estimate)
-        return weighted_sum([each for each in zip(values, ranks, strict=True) if each[1]], dtype)
-
-    def extent(self, values: Sequence[Tensor], estimate: int) -> tuple[Tensor, Tensor]:
-        first = int(self.keeps_own())
-        ranks = self.ranks(len(values), estimate)[first:]
-        used = [value for value, weight in zip(values[first:], ranks, strict=True) if weight]
-        if not used:  # but the own one
-            nothing = torch.full_like(values[0], torch.inf)
-            return nothing, -nothing
-        within = torch.stack(used)
-        return within.amin(0), within.amax(0)
-
-
-@cache
-def _known_rank_weights(rule: RankAggregator, size: int, estimate: int) -> Sequence[float]:
-    return list(rule.rank_weights(size, torch.tensor(estimate)).tolist())
-
-
-def weighted_sum(values: Sequence[tuple[Tensor, float]], dtype: torch.dtype) -> Tensor:
-    """The sum of values, each with its weight, in ``dtype``; valid until the thread asks again.
-
-    Where ``dtype`` is wider than the values' type, sums are exact, and means are rounded once.
-    """
-    [(first, weight), *others] = values
-    total = workspace("sum", tuple(first.shape), dtype, first.device).copy_(first)
-    if dtype != first.dtype and all(other == weight for _, other in others):
-        for value, _ in others:
-            total += value
-        return total.div_(len(values))
-    if weight != 1:
-        total *= weight
-    for value, weight in others:
-        total.add_(value, alpha=weight)
-    return total
 
 
 def one_hot(like: Tensor, slot: int) -> Tensor:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from bezoar._options import Positive
-from bezoar.aggregators._rule import CoordinateAggregator
+from bezoar.aggregators._coordinate_rule import CoordinateAggregator
 
 #: Values that differ by this many roundings are equal: the sign of their difference means nothing.
 #: In half precision everything is rounded so much that differences do mean something.

@@ -6,8 +6,9 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from bezoar.aggregators._coordinate_rule import RankAggregator
 from bezoar.aggregators._neighbourhood import normalised
-from bezoar.aggregators._rule import Estimating, RankAggregator
+from bezoar.aggregators._rule import Estimating
 
 
 @dataclass(frozen=True)

@@ -74,6 +74,7 @@ Keep = Annotated[
 FILES = "Or a file: GraphML, GEXF, GML, JSON, CSV or another list of links."
 Network = Annotated[str | None, choice("networks", FILES)]
 Partition = Annotated[str | None, choice("partitions")]
+Rules = Annotated[list[str] | None, choice("aggregators", "May be given several times.")]
 
 
 def spec_fields(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """A torch module whose parameters lie in a vector that somebody else holds."""
 
 import copy
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import accumulate
 from typing import Any, NamedTuple
@@ -199,3 +199,14 @@ def average_model(
     together = {name.removeprefix(BUFFERS): values.unsqueeze(0) for name, values in buffers.items()}
     pooled = {name: values[0] for name, values in pool_buffers(together, weights).items()}
     return flat.state_dict(flat.in_memory(models.mean(0)), pooled)
+
+
+def operations_of(module: nn.Module, shape: Sequence[int]) -> int:
+    """The floating-point operations of a module on the meta device for one sample of a shape."""
+    # Imported here because it takes a while, and only planning needs it.
+    from torch.utils.flop_counter import FlopCounterMode
+
+    counter = FlopCounterMode(display=False)
+    with counter, torch.no_grad():
+        module(torch.empty(1, *shape, device="meta"))
+    return counter.get_total_flops()

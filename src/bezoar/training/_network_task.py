@@ -20,7 +20,7 @@ from bezoar.data import Dataset, Partition
 from bezoar.models import ModelFactory, make, pool_buffers, set_weights
 from bezoar.training._agent_samples import AgentSamples, Labels
 from bezoar.training._batches import Batches, Order, check_batches
-from bezoar.training._flat_model import BUFFERS, FlatModel, Lender, NoRandomNumbers
+from bezoar.training._flat_model import BUFFERS, FlatModel, Lender, NoRandomNumbers, operations_of
 from bezoar.training._judges import averages_that_judge, check_model_judges
 from bezoar.training._run import Run, State
 from bezoar.training._task import DTYPES, Cost, DatasetTask, Tensors, start_of
@@ -135,11 +135,11 @@ class NetworkTask(DatasetTask):
                     f"model: it cannot be trained on samples of shape "
                     f"{list(self.dataset.sample_shape)}, {count} at a time: {error}"
                 ) from error
+        expected = [count, self.dataset.classes]
         found = list(scores.shape) if isinstance(scores, Tensor) else type(scores).__name__
-        if found != [count, self.dataset.classes]:
+        if found != expected:
             raise BezoarError(
-                f"model: expected scores of shape {[count, self.dataset.classes]}, one a class, "
-                f"found {found}"
+                f"model: expected scores of shape {expected}, one a class, found {found}"
             )
 
     @staticmethod
@@ -158,15 +158,9 @@ class NetworkTask(DatasetTask):
 
         The first arguments are those of :meth:`SoftmaxTask.cost`, the others those of the task.
         """
-        # Imported here because it takes a while, and only planning needs it.
-        from torch.utils.flop_counter import FlopCounterMode
-
         with torch.device("meta"):
             module = model().eval()
-        counter = FlopCounterMode(display=False)
-        with counter, torch.no_grad():
-            module(torch.empty(1, *dataset.train.shape[1:], device="meta"))
-        sample = counter.get_total_flops() * (2 if dtype == "float64" else 1)
+        sample = operations_of(module, dataset.train.shape[1:]) * (2 if dtype == "float64" else 1)
         size = sum(p.numel() for p in module.parameters())
         measured = len(dataset.train)
         if gradient_samples is not None:
@@ -190,14 +184,13 @@ class NetworkTask(DatasetTask):
             if self.device.type == "cpu":
                 pieces = len(self.runs) * self.agents
                 self.threads = self.workers.fastest_threads(self._try, pieces)
-        return {
-            "models": alike([self._starts[seed] for seed in seeds]),
-            **{
-                BUFFERS + name: alike([self._buffers[seed][name] for seed in seeds])
-                for name in self._model.initial_buffers
-            },
-            THREADS: torch.full((len(self.runs),), self.threads),
+        buffers = {
+            BUFFERS + name: alike([self._buffers[seed][name] for seed in seeds])
+            for name in self._model.initial_buffers
         }
+        models = alike([self._starts[seed] for seed in seeds])
+        threads = torch.full((len(self.runs),), self.threads)
+        return {"models": models, **buffers, THREADS: threads}
 
     def gradients(self, state: State, update: int, out: Tensor) -> Tensor:
         threads = self._threads_of(state)
