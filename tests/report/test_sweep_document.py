@@ -24,6 +24,13 @@ NETWORKS = (
     "fan",
     {"name": "fan", "agents": 20, "poisoned": [18, 19]},
     *({"name": "from_file", "path": path} for path in PATHS),
+    {
+        "over_time": [
+            "fan",
+            {"name": "fan", "poisoned": [3, 4]},
+            {"name": "from_edges", "edges": [[0, 1]]},
+        ]
+    },
 )
 
 specs = st.fixed_dictionaries(

@@ -214,14 +214,12 @@ def _swept_once(name: str, value: Any) -> Any:
 
 def _value(value: Any) -> str:
     if isinstance(value, Choice):
-        options = {key: _swept_once(key, option) for key, option in _changed_options(value).items()}
-        if not options:
-            return _value(value.name)
-        pairs = [f"name = {_value(value.name)}"]
-        for key, option in options.items():
-            is_bare = key.isascii() and key.replace("_", "").replace("-", "").isalnum()
-            pairs.append(f"{key if is_bare else _value(key)} = {_value(option)}")
-        return "{ " + ", ".join(pairs) + " }"
+        changed = _changed_options(value).items()
+        options = {key: _swept_once(key, option) for key, option in changed}
+        return _value({"name": value.name, **options} if options else value.name)
+    if isinstance(value, Mapping):
+        given = (f"{_key(k)} = {_value(item)}" for k, item in value.items() if item is not None)
+        return f"{{ {', '.join(given)} }}"
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
@@ -232,11 +230,15 @@ def _value(value: Any) -> str:
     return repr(value)
 
 
+def _key(name: str) -> str:
+    is_bare = name.isascii() and name.replace("_", "").replace("-", "").isalnum()
+    return name if is_bare else _value(name)
+
+
 def _changed_options(choice: Choice) -> dict[str, Any]:
     """The options that are not at their defaults; all options if the choice is not known here."""
     try:
         defaults = default_options(maker(choice.kind, choice.name))
     except BezoarError:
         defaults = {}
-    options = choice.options.items()
-    return {o: v for o, v in options if v is not None and (o not in defaults or defaults[o] != v)}
+    return {o: v for o, v in choice.options.items() if o not in defaults or defaults[o] != v}
