@@ -12,7 +12,7 @@ from report_results import HOSTILE, hostile_results, made_up, save
 
 from bezoar import BezoarError, aggregators
 from bezoar.experiments import RunSpec, Store
-from bezoar.report import Image, look, write_report
+from bezoar.report import Image, look, results_table, runs_page, write_report
 from bezoar.report import Page as Kept
 from bezoar.report._style import BASELINE, DARK, OTHER_COLOURS, contrast, on_dark
 from bezoar.training import History
@@ -37,6 +37,27 @@ def test_runs_that_differ_otherwise_are_told_apart_and_in_order(tmp_path):
     assert any("poisoned 1, 2" in title for title in titles)
     assert any("random_labels" in title for title in titles)
     assert data["sections"][0]["metric"] == "training_loss"
+
+
+def test_networks_that_are_written_alike_are_told_apart(tmp_path):
+    """Long lists are written by their length, so two networks of 14 links have the same text."""
+    store, runs = Store(tmp_path), []
+    ring = [[agent, (agent + 1) % 14] for agent in range(14)]
+    for edges in (ring, [*ring[1:], [0, 5]]):
+        spec = RunSpec.read({"network": {"edges": edges}, "poisoned": [2]})
+        runs.append(save(store, spec, made_up(spec, 3)))
+    table = results_table(runs)
+    assert table.columns[0] == "network"
+    assert len({row[0] for row in table.rows}) == len(table.rows) == 2
+    assert all(row[0].startswith("from_edges:edges=[14 items] #") for row in table.rows)
+    assert "network" in runs_page("Runs", runs).tables[0].columns
+    page = Page(write_report(tmp_path))
+    titles = [panel["title"] for panel in page.data["sections"][0]["panels"]]
+    assert sorted(title.removesuffix(" · iid") for title in titles) == sorted(
+        row[0] for row in table.rows
+    )
+    assert sum(tag == "article" for tag, _ in page.tags) == 2
+    assert "2 runs on 2 networks" in page.shown
 
 
 def test_runs_of_one_spec_are_no_seeds_of_each_other(tmp_path):

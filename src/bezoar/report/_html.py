@@ -226,10 +226,11 @@ def templates() -> Environment:
 
 def _heading(pages: Sequence[Page], runs: Sequence[StoredRun], names: Mapping[str, str]) -> str:
     if not pages[0].command:
-        networks = list(dict.fromkeys(str(spec_of(run).network) for run in runs))
+        networks = {spec_of(run).network for run in runs}
         where = count(len(networks), "network")
         if len(networks) == 1:
-            where = names.get(networks[0], networks[0])
+            [network] = map(str, networks)
+            where = names.get(network, network)
         return f"{count(len(runs), 'run')} on {where}"
     return pages[0].title if len(pages) == 1 else "Figures and tables, reproduced"
 

@@ -12,7 +12,7 @@ from bezoar.experiments import StoredRun, spec_of
 from bezoar.report._best import JUDGED
 from bezoar.report._page import Curve, Panel, thinned
 from bezoar.report._style import Look, is_baseline
-from bezoar.report._tables import flat
+from bezoar.report._tables import flat, told_apart
 from bezoar.training import METRICS
 
 #: What is shown of the runs' provenance, and where that is in it.
@@ -45,8 +45,9 @@ def opening(
         return escape(f"{count(pages, 'result')} that took no training.")
 
     def distinct(field: str) -> Markup:
-        texts = dict.fromkeys(str(getattr(spec, field)) for spec in specs)
-        return _listed(names.get(text, text) for text in texts)
+        choices = dict.fromkeys(getattr(spec, field) for spec in specs)
+        texts = told_apart({choice: str(choice) for choice in choices})
+        return _listed(names.get(text, text) for text in texts.values())
 
     specs = [spec_of(run) for run in runs]
     when, seconds = _training_time(runs)

@@ -12,7 +12,7 @@ from bezoar.experiments import RunSpec, StoredRun, dataset_of, network_of_run, p
 from bezoar.networks import Network
 from bezoar.report._page import Page, Panel, Table
 from bezoar.report._style import look
-from bezoar.report._tables import notes_about
+from bezoar.report._tables import notes_about, told_apart
 
 #: What :func:`bezoar.theory.overview` says of a network, and what gives a rule's label.
 Overview = dict[str, Any]
@@ -72,17 +72,17 @@ def network_pages(runs: Sequence[StoredRun]) -> list[Page]:
 
     A network in which nobody is poisoned is left out if it is there with poisoned agents, too.
     """
-    found: dict[tuple[str, tuple[int, ...], str], Network] = {}
+    specs = list(map(spec_of, runs))
+    texts = told_apart({spec.network: str(spec.network) for spec in specs})
+    found: dict[tuple[str, str, Network], None] = {}
     unreadable: dict[str, Page] = {}
-    for run in runs:
-        spec = spec_of(run)
-        title, mixing = str(spec.network), spec.aggregator.options.get("mixing", MIXING)
+    for run, spec in zip(runs, specs, strict=True):
+        title, mixing = texts[spec.network], str(spec.aggregator.options.get("mixing", MIXING))
         try:
-            network = network_of_run(run)
-            found[title, network.poisoned, str(mixing)] = network
+            found[title, mixing, network_of_run(run)] = None
         except BezoarError as error:
             unreadable[title] = Page(name="theory", title=title, caption=str(error))
-    poisoned = {title for title, who, _ in found if who}
+    poisoned = {title for title, _, network in found if network.poisoned}
     pages = [
         theory_page(
             title if mixing == MIXING else f"{title}, {mixing} mixing matrix",
@@ -90,8 +90,8 @@ def network_pages(runs: Sequence[StoredRun]) -> list[Page]:
             theory.overview(network, mixing),
             label=lambda rule: look(rule).label,
         )
-        for (title, who, mixing), network in found.items()
-        if who or title not in poisoned
+        for title, mixing, network in found
+        if network.poisoned or title not in poisoned
     ]
     return [*pages, *unreadable.values()]
 

@@ -12,6 +12,7 @@ from bezoar._parts import maker, parts_of
 from bezoar.experiments import CHOICES, FORMAL, LISTS, Choice, RunSpec, StoredRun, spec_of
 from bezoar.report._page import Curve, Page, Panel, Table
 from bezoar.report._style import BASELINE
+from bezoar.report._tables import told_apart
 
 #: Fields in which the runs of a panel may differ.
 WITHIN = (*FORMAL, "aggregator", "seed")
@@ -50,14 +51,16 @@ def panels_of(runs: Sequence[StoredRun]) -> list[Panel]:
         baselines.setdefault(others, []).extend(means)
         if others in poisoned and len(means) == len(alike[spec]):
             del alike[spec]  # nothing but a baseline, which other panels show
-    varying = [name for name in ORDER if len({getattr(spec, name) for spec in alike}) > 1]
+    values = {name: {getattr(spec, name) for spec in alike} for name in ORDER}
+    texts = {name: told_apart({v: _text(name, v) for v in found}) for name, found in values.items()}
+    shown = [name for name in ORDER if name in NAMED or len(texts[name]) > 1]
     panels = []
     for spec in sorted(alike, key=lambda spec: field_order(spec, ORDER)):
         curves = _curves(alike[spec])
         if not _is_clean(spec):
             curves += _curves(baselines.get(_without(spec, POISON), []), BASELINE)
-        shown = [_text(name, getattr(spec, name)) for name in ORDER if name in (*NAMED, *varying)]
-        panels.append(Panel(" · ".join(shown), tuple(curves)))
+        title = " · ".join(texts[name][getattr(spec, name)] for name in shown)
+        panels.append(Panel(title, tuple(curves)))
     return panels
 
 

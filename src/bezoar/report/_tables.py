@@ -1,13 +1,15 @@
 """Tables of runs: the fields in which they differ, and their last measurements. Needs no torch."""
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from math import nan
 from typing import TYPE_CHECKING, Any
 
+from bezoar._files import digest
 from bezoar._numbers import count, duration, joined, number, with_spread
-from bezoar.experiments import FORMAL, Failure, RunSpec, StoredRun, field_text, spec_of
+from bezoar.experiments import FORMAL, Choice, Failure, RunSpec, StoredRun, field_text, spec_of
 from bezoar.report._page import Curve, Page, Panel, Table, thinned
 from bezoar.report._style import legend
 
@@ -179,8 +181,28 @@ def _results(runs: Sequence[StoredRun | Failure], metrics: Sequence[str]) -> lis
 
 def _fields(specs: Sequence[RunSpec], first: Sequence[str]) -> dict[str, list[str]]:
     """For each field of specs its texts, these fields before the others."""
-    fields = [*first, *(f for f in RunSpec.model_fields if f not in (*first, *FORMAL))]
-    return {field: [field_text(spec, field) for spec in specs] for field in fields}
+    found = {}
+    for field in (*first, *(f for f in RunSpec.model_fields if f not in (*first, *FORMAL))):
+        texts = told_apart({getattr(spec, field): field_text(spec, field) for spec in specs})
+        found[field] = [texts[getattr(spec, field)] for spec in specs]
+    return found
+
+
+def told_apart(texts: Mapping[Any, str]) -> dict[Any, str]:
+    """The text of each value; values with the same text have the beginning of a checksum, too.
+
+    Two long lists of links, for example, are both written as ``[90 items]``.
+    """
+    several = Counter(texts.values())
+    return {
+        value: f"{text} #{_checksum(value)}" if several[text] > 1 else text
+        for value, text in texts.items()
+    }
+
+
+def _checksum(value: Any) -> str:
+    document = value.document() if isinstance(value, Choice) else value
+    return digest(json.dumps(document, sort_keys=True).encode())[:6]
 
 
 def _in_order(rows: Iterable[tuple[str, ...]]) -> list[tuple[str, ...]]:
