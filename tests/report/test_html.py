@@ -14,7 +14,7 @@ from bezoar import data, networks, theory
 from bezoar.experiments import RunSpec, Store, expand, partition_of, run_key, spec_of
 from bezoar.report import look, write_report
 from bezoar.report._html import templates
-from bezoar.report._network_pages import network_pages
+from bezoar.report._network_pages import network_pages, partition_tables
 from bezoar.report._specs import short_names
 from bezoar.training import METRICS
 
@@ -156,6 +156,19 @@ def test_partitions_are_told_with_the_poisoned_marked(swept, swept_page):
         assert counts[:10] == [f"{n:,}" if n else "·" for n in held[agent]]
         assert counts[10] == f"{held[agent].sum():,}"
         assert counts[11] == {4: "two_castle", 9: "fan"}.get(agent, "")
+
+
+def test_parts_of_the_data_have_a_partition_each(tmp_path):
+    store = Store(tmp_path)
+    for samples in (100, 1000):
+        spec = RunSpec.read({"samples": samples})
+        save(store, spec, made_up(spec, 3))
+    tables = partition_tables(list(store.runs()))
+    held = {table.title: sum(int(row[11]) for row in table.rows) for table in tables}
+    assert held == {
+        "iid of 100 samples of mnist, 10 agents": 100,
+        "iid of 1,000 samples of mnist, 10 agents": 1000,
+    }
 
 
 @pytest.mark.parametrize("name", ["two_castle", "line", "fan", "lower_bound", "torus"])

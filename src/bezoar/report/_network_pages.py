@@ -158,7 +158,7 @@ def samples_of(spec: RunSpec, agents: int) -> Ints:
 def network_page(spec: RunSpec, network: Network) -> Page:
     """A network, and the partition of the samples over its agents."""
     connected = "connected" if network.regular_is_connected else "not connected"
-    title = f"Partition: {spec.partition} of {spec.dataset}, samples of each class"
+    title = f"Partition: {_partition(spec)}, samples of each class"
     columns = {"links": network.degrees.tolist(), "P_w": network.poisoned_inputs.tolist()}
     samples = samples_of(spec, network.agents)
     sentences = (
@@ -176,12 +176,12 @@ def network_page(spec: RunSpec, network: Network) -> Page:
 
 
 def partition_tables(runs: Sequence[StoredRun]) -> list[Table]:
-    """A table for each dataset, partition and number of agents; without those unknown here."""
+    """A table for each partition of some samples over some agents; without those unknown here."""
     alike: dict[object, list[tuple[RunSpec, Network]]] = {}
     for run in runs:
         with suppress(BezoarError):  # the network's own page says what is wrong
             spec, network = spec_of(run), network_of_run(run)
-            same = (spec.dataset, spec.partition, network.names)
+            same = (spec.dataset, spec.samples, spec.partition, network.names)
             alike.setdefault(same, []).append((spec, network))
     tables = []
     for several in alike.values():
@@ -192,7 +192,7 @@ def partition_tables(runs: Sequence[StoredRun]) -> list[Table]:
 
 def _table_of_runs(runs: Sequence[tuple[RunSpec, Network]]) -> Table:
     first, network = min(runs, key=lambda pair: pair[0].seed)
-    title = f"{first.partition} of {first.dataset}, {network.agents} agents"
+    title = f"{_partition(first)}, {network.agents} agents"
     if len({spec.seed for spec, _ in runs}) > 1:
         title += f", seed {first.seed}"
     places: list[dict[str, None]] = [{} for _ in range(network.agents)]
@@ -203,6 +203,12 @@ def _table_of_runs(runs: Sequence[tuple[RunSpec, Network]]) -> Table:
     columns = {"all": counts.sum(axis=1).tolist(), "poisoned on": [*map(", ".join, places)]}
     poisoned = [agent for agent, place in enumerate(places) if place]
     return _table(title, counts, network, poisoned, columns)
+
+
+def _partition(spec: RunSpec) -> str:
+    """The partition, and of which samples it is."""
+    samples = f"{spec.samples:,} samples of " if spec.samples else ""
+    return f"{spec.partition} of {samples}{spec.dataset}"
 
 
 def _table(
