@@ -276,6 +276,13 @@ def test_two_files_of_one_name_keep_their_folders(tmp_path):
     assert list(short_names(specs[:1]).values()) == ["net.edges"]
 
 
+def test_what_is_done_before_an_attack_of_the_users_own_stays_in_its_name(tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text("from bezoar.attacks import SignFlip\n\nclass Mine(SignFlip): pass\n")
+    spec = RunSpec.read({"attack": f"label_flip+{file}:Mine"})
+    assert list(short_names([spec]).values()) == ["label_flip+mine.py:Mine"]
+
+
 def test_symbols_are_explained(page):
     meanings = page.shown.partition("Symbols δ")[2]
     for word in ("Heterogeneity", "Disturbance", "Contraction constant", "come to agree"):

@@ -8,7 +8,7 @@ from typing import Any
 
 from bezoar._errors import BezoarError
 from bezoar._options import default_options
-from bezoar._parts import maker, parts_of
+from bezoar._parts import maker, names_before, parts_of
 from bezoar.experiments import CHOICES, FORMAL, LISTS, Choice, RunSpec, StoredRun, spec_of
 from bezoar.report._page import Curve, Page, Panel, Table
 from bezoar.report._style import BASELINE
@@ -89,7 +89,8 @@ def short_names(specs: Iterable[RunSpec]) -> dict[str, str]:
 
 def _short(choice: Choice) -> str:
     text = str(choice)
-    for value in (choice.name, *choice.options.values()):
+    before = "".join(f"{name}+" for name in names_before(choice.kind, choice.name))
+    for value in (choice.name.removeprefix(before), *choice.options.values()):
         if isinstance(value, str) and "/" in value:
             text = text.replace(value, value.rstrip("/").rpartition("/")[2])
     return text.removeprefix(f"{choice.name}:path=")
