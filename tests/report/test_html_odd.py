@@ -11,10 +11,11 @@ from html_page import Page
 from report_results import HOSTILE, hostile_results, made_up, save
 
 from bezoar import BezoarError, aggregators
-from bezoar.experiments import RunSpec, Store
+from bezoar.experiments import RunSpec, Store, network_of, run_key, versions
 from bezoar.report import Image, look, results_table, runs_page, write_report
 from bezoar.report import Page as Kept
 from bezoar.report._style import BASELINE, DARK, OTHER_COLOURS, contrast, on_dark
+from bezoar.store import Finished
 from bezoar.training import History
 
 
@@ -73,6 +74,17 @@ def test_runs_of_one_spec_are_no_seeds_of_each_other(tmp_path):
     assert "Not shown: 1 older run with the same specs as newer ones." in page.shown
     assert "3 agents, 3 edges; poisoned: 2" in page.shown
     assert "4 agents" not in page.shown
+
+
+def test_runs_whose_times_nothing_tells_are_shown(tmp_path):
+    store, spec = Store(tmp_path), RunSpec()
+    finished = Finished(
+        spec.document(), spec.texts(), versions(), network_of(spec), made_up(spec, 3)
+    )
+    store.save(run_key(spec), finished, {"made by": "somebody else"})
+    page = Page(write_report(tmp_path))
+    assert len(page.data["curves"]) == 1
+    assert "Trained" not in page.shown
 
 
 def test_a_run_that_diverged_is_called_so(tmp_path):

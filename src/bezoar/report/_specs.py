@@ -70,8 +70,13 @@ def newest(runs: Iterable[StoredRun]) -> list[StoredRun]:
     A store has several runs of a spec if files, own code or the package have changed between them.
     They are not different seeds.
     """
+
+    def order(run: StoredRun) -> tuple[Any, ...]:
+        """By when their training ended; those of which nothing says it come first."""
+        return run.trained is not None, run.trained and run.trained[1], run.key
+
     found: dict[RunSpec, StoredRun] = {}
-    for run in sorted(runs, key=lambda run: (run.provenance["ended"], run.key)):
+    for run in sorted(runs, key=order):
         found[_without(spec_of(run), FORMAL)] = run
     return sorted(found.values(), key=lambda run: run.key)
 
