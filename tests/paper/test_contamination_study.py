@@ -45,15 +45,18 @@ def test_along_the_global_rate(study):
     np.testing.assert_allclose(robust, robust[0], rtol=1e-6)
 
 
-@pytest.mark.parametrize(("poisoned", "heard"), [(15, 3), (15, 45), (5, 9), (3, 15)])
-def test_the_networks(poisoned, heard):
-    network = paper.block_network(poisoned=poisoned, heard=heard)
+@pytest.mark.parametrize(
+    ("regular", "poisoned", "heard"),
+    [(45, 15, 3), (45, 15, 45), (45, 5, 9), (45, 3, 15), (4, 2, 4), (2, 1, 2)],
+)
+def test_the_networks(regular, poisoned, heard):
+    network = paper.block_network(regular, poisoned, heard)
     rates = theory.contamination(network)
-    assert rates.delta == pytest.approx(poisoned / (45 + poisoned))
+    assert rates.delta == pytest.approx(poisoned / (regular + poisoned))
     assert rates.delta_max == pytest.approx(1 / (heard + 1))
-    regular = list(network.regular)
-    assert (network.poisoned_inputs[regular] == 1).all()
-    assert (network.degrees[regular] == heard).all()
+    agents = list(network.regular)
+    assert (network.poisoned_inputs[agents] == 1).all()
+    assert (network.degrees[agents] == heard).all()
 
 
 @pytest.mark.parametrize(

@@ -124,7 +124,7 @@ def block_network(regular: int = REGULAR, poisoned: int = POISONED, heard: int =
     for field, found in (("poisoned", poisoned), ("heard", heard)):
         if found < 1 or regular % found:
             raise BezoarError(f"{field}: expected a divisor of {regular}, found {found!r}")
-    if heard < 3 or (heard % 2 == 0 and heard != regular):
+    if heard != regular and (heard < 3 or heard % 2 == 0):
         raise BezoarError(f"heard: expected an odd number from 3, or {regular}, found {heard!r}")
     block = regular // poisoned
     if block > heard:
