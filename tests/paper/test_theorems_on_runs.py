@@ -151,8 +151,12 @@ def test_what_no_theorem_covers_is_refused():
     ):
         with pytest.raises(BezoarError, match=message):
             paper.verify(training.random_quadratics, [wrong], 5, workers=1)
+    done = []
     with pytest.raises(BezoarError, match="objective: 'iidd' is not known; allowed: iid"):
-        paper.theorem_study(["iidd"], workers=1)
+        paper.theorem_study(
+            ["quadratic", "iidd"], iterations=2, workers=1, progress=lambda *told: done.append(told)
+        )
+    assert not done  # before anything is trained
     with pytest.raises(BezoarError, match="side: expected a divisor of 28, found 5"):
         paper.reduced_mnist(side=5)
 

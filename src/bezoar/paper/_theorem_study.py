@@ -55,12 +55,13 @@ def theorem_study(
     Returns:
         For each objective a check for each network and rule.
     """
+    for objective in objectives:
+        choose("objective", objective, OBJECTIVES)
     networks = theorem_networks() if networks is None else networks
     flip = attacks.create("label_flip")
     runs = [Run(network, _rule(rule, clipping), flip) for network in networks for rule in rules]
     checks = {}
     for place, objective in enumerate(objectives):
-        choose("objective", objective, OBJECTIVES)
         report = part_of(progress, place * iterations, len(objectives) * iterations)
         task = partial(_task, objective)
         checks[objective] = verify(task, runs, iterations, workers=workers, progress=report)
