@@ -138,3 +138,11 @@ def test_a_registered_rule_brings_its_own_look_and_passes_none_on(monkeypatch):
 def test_a_picture_of_another_kind_is_refused(tmp_path):
     with pytest.raises(BezoarError, match=r"ends in .png, .pdf, .svg, found '.*fan.jpg'"):
         report.network_figure(tmp_path / "fan.jpg", networks.fan())
+
+
+def test_a_picture_is_not_saved_over_a_folder(tmp_path):
+    (tmp_path / "fan.png").mkdir()
+    with pytest.raises(
+        BezoarError, match=r"plot: expected a file to write, found the folder .*fan"
+    ):
+        report.check_picture(tmp_path / "fan.png")

@@ -5,7 +5,7 @@ import io
 import json
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from pathlib import Path
@@ -305,24 +305,30 @@ class Page(_Part):
 
 def check_picture(path: Path | None) -> None:
     """Refuse, before anything is computed, a picture that could not be saved."""
-    if path is None:
-        return
-    if path.suffix.lower() not in PICTURES:
-        raise BezoarError(
-            f"plot: expected a name that ends in {', '.join(PICTURES)}, found {str(path)!r}"
-        )
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise BezoarError(f"plot: cannot make the folder {path.parent}: {error.strerror}") from None
-    if not os.access(path.parent, os.W_OK):
-        raise BezoarError(f"plot: cannot write into the folder {path.parent}")
+    if path is not None:
+        _check_file("plot", path, PICTURES)
 
 
 def check_markdown(path: Path) -> None:
-    """Refuse, before anything is computed, a page that is not called Markdown."""
-    if path.suffix != ".md":
-        raise BezoarError(f"markdown: expected a name that ends in .md, found {str(path)!r}")
+    """Refuse, before anything is computed, a Markdown page that could not be saved."""
+    _check_file("markdown", path, (".md",))
+
+
+def _check_file(field: str, path: Path, endings: Sequence[str]) -> None:
+    if path.suffix.lower() not in endings:
+        raise BezoarError(
+            f"{field}: expected a name that ends in {', '.join(endings)}, found {str(path)!r}"
+        )
+    if path.is_dir():
+        raise BezoarError(f"{field}: expected a file to write, found the folder {path}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BezoarError(
+            f"{field}: cannot make the folder {path.parent}: {error.strerror}"
+        ) from None
+    if not os.access(path.parent, os.W_OK):
+        raise BezoarError(f"{field}: cannot write into the folder {path.parent}")
 
 
 def markdown_pictures(page: Page, folder: Path, path: Path) -> list[str]:
