@@ -2,17 +2,23 @@
 
 import csv
 import io
+import shutil
+from datetime import UTC, datetime
 
 import numpy as np
 import pytest
+import torch
 from made_up_curves import LABELS, METRICS, reproduced
 from matplotlib import pyplot as plt
 
-from bezoar import paper
+from bezoar import BezoarError, paper
+from bezoar.experiments import RunSpec, Store, network_of, provenance, run_key, versions
 from bezoar.paper import FIGURES, Variant
 from bezoar.paper._figure_pages import data_text
 from bezoar.paper._texts import alternative, caption
-from bezoar.report import Page
+from bezoar.report import Curve, Page, Panel
+from bezoar.store import Finished
+from bezoar.training import History
 
 
 @pytest.mark.parametrize("name", ["fig1", "fig2", "fig4-mnist"])
@@ -127,3 +133,50 @@ def test_alternatives_have_the_numbers(name):
                 assert f"between {min(ends):{form}} (" in text
                 assert f"and {max(ends):{form}} (" in text
         assert 100 < len(text) < 1400
+
+
+@pytest.fixture
+def stored(tmp_path):
+    """Keeps a figure of one run, with the given provenance."""
+
+    def keep(told):
+        store, spec = Store(tmp_path / "store"), RunSpec()
+        history = History(np.arange(2), {"accuracy": np.ones(2)}, torch.zeros(2, 2))
+        finished = Finished(spec.document(), spec.texts(), versions(), network_of(spec), history)
+        run = store.save(run_key(spec), finished, told)
+        panel = Panel("p", (Curve.stored([run]),))
+        Page(name="fig2", title="T", panels=(panel,)).save(tmp_path / "fig2")
+        return run
+
+    return keep
+
+
+def record(folder):
+    return paper.write_record(folder / "page.md", folder, [FIGURES["fig2"]]).read_text()
+
+
+def test_a_record_says_when_runs_were_trained_and_with_what(stored, tmp_path):
+    moment = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
+    stored(provenance(moment, moment))
+    text = record(tmp_path)
+    assert "- 1 run, trained 2026-01-02 03:04 UTC, 1 s in all\n" in text
+    assert f"torch {torch.__version__.partition('+')[0]}" in text
+
+
+def test_a_record_is_written_where_nothing_tells_of_the_runs(stored, tmp_path):
+    run = stored({"made by": "somebody else"})
+    assert record(tmp_path).splitlines()[-1] == "- 1 run"
+    shutil.rmtree(run.path)
+    assert record(tmp_path).splitlines()[-1] == "- 1 run no longer in the store, or damaged"
+
+
+def test_a_page_that_could_not_be_written_is_refused(tmp_path):
+    (tmp_path / "page.md").mkdir()
+    (tmp_path / "file").touch()
+    for name, message in (
+        ("page.html", "expected a name that ends in .md, found '.*page.html'"),
+        ("page.md", "expected a file to write, found the folder .*page.md"),
+        ("file/page.md", "cannot make the folder .*file: "),
+    ):
+        with pytest.raises(BezoarError, match=f"markdown: {message}"):
+            paper.write_record(tmp_path / name, tmp_path, [])

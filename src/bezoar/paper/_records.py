@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import get_args
 
 from bezoar._files import write_whole
-from bezoar._numbers import count, duration
+from bezoar._numbers import count
 from bezoar.experiments import Store, StoredRun
 from bezoar.paper._claims import JUDGED
 from bezoar.paper._comparisons import Figure
@@ -19,6 +19,7 @@ from bezoar.report import (
     check_markdown,
     markdown_pictures,
     page_folders,
+    training_time,
 )
 
 
@@ -29,13 +30,13 @@ def write_record(path: Path, results: Path, figures: Iterable[Figure]) -> Path:
     results are what ``bezoar reproduce`` left.
     """
     check_markdown(path)
-    store = Store(results / "store")
+    runs = {run.key: run for run in Store(results / "store").runs(broken=lambda error: None)}
     blocks, folders = [f"# {path.stem}"], page_folders(results)
     for figure in figures:
         variants = (Variant(*both) for both in product(get_args(Scale), get_args(Whose)))
         names = dict.fromkeys(variant_name(figure, variant) for variant in variants)
         there = (results / name for name in names if results / name in folders)
-        pages = [Page.load(folder, store.load) for folder in there]
+        pages = [Page.load(folder, runs.get) for folder in there]
         blocks += [f"## {figure.title}", *_claims(pages)]
         for page in pages:
             blocks += _page(page, path, results)
@@ -61,6 +62,8 @@ def _page(page: Page, path: Path, results: Path) -> list[str]:
     blocks += markdown_pictures(page, results / page.name, path)
     runs = [run for panel in page.panels for curve in panel.curves for run in curve.runs]
     told = [f"`{page.command}`", *_provenance([r for r in runs if isinstance(r, StoredRun)])]
+    if page.missing:
+        told.append(f"{count(len(page.missing), 'run')} no longer in the store, or damaged")
     for name in page.data:
         write_whole(path.with_suffix("") / name, (results / page.name / name).read_bytes())
         told.append(f"every measurement: [{name}]({path.stem}/{name})")
@@ -68,14 +71,12 @@ def _page(page: Page, path: Path, results: Path) -> list[str]:
 
 
 def _provenance(runs: Sequence[StoredRun]) -> Iterator[str]:
-    """When and with what runs were computed; runs trained together are counted once."""
+    """When and with what runs were computed."""
     if not runs:
         return
-    origins = [run.provenance for run in runs]
-    times = {run.trained for run in runs if run.trained}
-    seconds = sum((ended - began).total_seconds() for began, ended in times)
-    first = min(began for began, _ in times)
-    yield f"{count(len(runs), 'run')}, {duration(seconds)}, begun {first:%F %H:%M} UTC"
+    when, seconds = training_time(runs)
+    yield count(len(runs), "run") + (f", trained {when}, {seconds} in all" if when else "")
     for what in ("versions", "machine"):
-        several = [", ".join(f"{k} {v}" for k, v in origin[what].items()) for origin in origins]
-        yield from dict.fromkeys(several)
+        several = (run.provenance.get(what, {}).items() for run in runs)
+        texts = dict.fromkeys(", ".join(f"{k} {v}" for k, v in facts) for facts in several)
+        yield from filter(None, texts)

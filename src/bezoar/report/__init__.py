@@ -50,6 +50,7 @@ if TYPE_CHECKING:
         run_page,
         runs_page,
         shown_first,
+        training_time,
     )
 
 __all__ = [
@@ -98,6 +99,7 @@ __all__ = [
     "shade",
     "shown_first",
     "theory_page",
+    "training_time",
     "write_report",
 ]
 

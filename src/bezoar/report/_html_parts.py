@@ -7,12 +7,12 @@ import numpy as np
 from markupsafe import Markup, escape
 
 from bezoar._arrays import Floats
-from bezoar._numbers import count, duration, joined
+from bezoar._numbers import count, joined
 from bezoar.experiments import StoredRun, spec_of
 from bezoar.report._best import JUDGED
 from bezoar.report._page import Curve, Panel, thinned
 from bezoar.report._style import Look, is_baseline
-from bezoar.report._tables import flat, told_apart
+from bezoar.report._tables import flat, told_apart, training_time
 from bezoar.training import METRICS
 
 #: What is shown of the runs' provenance, and where that is in it.
@@ -50,7 +50,7 @@ def opening(
         return _listed(names.get(text, text) for text in texts.values())
 
     specs = [spec_of(run) for run in runs]
-    when, seconds = _training_time(runs)
+    when, seconds = training_time(runs)
     names = {"softmax": "softmax regression", **names}
     seeds = sorted({spec.seed for spec in specs})
     baseline = any(is_baseline(look.name) for look in looks)
@@ -79,7 +79,7 @@ def provenance_rows(runs: Sequence[StoredRun]) -> list[tuple[str, str]]:
         if fact.get("checkout.changed") and fact.get("checkout.commit"):
             fact["checkout.commit"] = f"{fact['checkout.commit']} with changes"
     rows = [(name, _tallied(fact.get(key) for fact in facts)) for name, key in FACTS.items()]
-    when, seconds = _training_time(runs)
+    when, seconds = training_time(runs)
     rows += [("trained", when), ("training time", seconds), ("runs", str(len(runs)))]
     return [(name, text) for name, text in rows if text]
 
@@ -96,19 +96,6 @@ def _tallied(values: Iterable[object]) -> str:
     if len(distinct) <= 1:
         return "".join(distinct)
     return "; ".join(f"{value} ({count(found.count(value), 'run')})" for value in distinct)
-
-
-def _training_time(runs: Sequence[StoredRun]) -> tuple[str, str]:
-    """When the runs were trained and how long that took; empty where nothing says it."""
-    found = {run.trained for run in runs if run.trained}  # those trained together count once
-    if not found:
-        return "", ""
-    first, last = min(start for start, _ in found), max(end for _, end in found)
-    seconds = sum((end - start).total_seconds() for start, end in found)
-    when, until = f"{first:%F %H:%M}", f"{last:%F %H:%M}"
-    if until != when:
-        when += f" to {until.removeprefix(f'{first:%F} ')}"
-    return f"{when} UTC", duration(seconds)
 
 
 def metrics_of(panels: Sequence[Panel]) -> list[str]:

@@ -228,6 +228,19 @@ def _age(run: StoredRun) -> str:
     return duration((datetime.now(UTC) - run.trained[1]).total_seconds())
 
 
+def training_time(runs: Sequence[StoredRun]) -> tuple[str, str]:
+    """When the runs were trained and how long that took; empty where nothing says it."""
+    found = {run.trained for run in runs if run.trained}  # those trained together count once
+    if not found:
+        return "", ""
+    first, last = min(start for start, _ in found), max(end for _, end in found)
+    seconds = sum((end - start).total_seconds() for start, end in found)
+    when, until = f"{first:%F %H:%M}", f"{last:%F %H:%M}"
+    if until != when:
+        when += f" to {until.removeprefix(f'{first:%F} ')}"
+    return f"{when} UTC", duration(seconds)
+
+
 def ends_table(title: str, panels: Sequence[Panel], metrics: Sequence[str]) -> Table:
     """The last values of curves: a row for each rule, or for each panel if those are more."""
     shown = legend(panels)
