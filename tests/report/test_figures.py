@@ -1,4 +1,5 @@
 import matplotlib as mpl
+import networkx as nx
 import numpy as np
 import pytest
 import torch
@@ -146,3 +147,12 @@ def test_a_picture_is_not_saved_over_a_folder(tmp_path):
         BezoarError, match=r"plot: expected a file to write, found the folder .*fan"
     ):
         report.check_picture(tmp_path / "fan.png")
+
+
+def test_dollar_signs_in_names_begin_no_formula(tmp_path):
+    odd = "US$ a_{b A$"
+    network = networks.Network(nx.path_graph([f"{odd}{agent}" for agent in range(3)]), name=odd)
+    panel = report.Panel(odd, (report.Curve(odd, (history(0),)),), network)
+    report.panels_figure(tmp_path / "a.svg", [panel], title=odd)
+    report.network_figure(tmp_path / "b.svg", network)
+    report.partition_figure(tmp_path / "c.svg", np.ones((3, 2), int), [1], network.names)

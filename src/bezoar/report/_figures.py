@@ -13,7 +13,7 @@ from bezoar._files import write_whole
 from bezoar.networks import Network
 from bezoar.report._networks import draw_network
 from bezoar.report._page import Curve, Panel, check_picture
-from bezoar.report._style import Look, legend, pictures
+from bezoar.report._style import Look, legend, literal, pictures
 from bezoar.training import METRICS
 
 #: The width of an entry of a legend, in inches.
@@ -55,7 +55,7 @@ def panels_figure(
         place = {"loc": "outside lower center", "ncols": ceil(len(handles) / rows)}
         figure.legend(handles.values(), handles.keys(), **place)
         if title:
-            figure.suptitle(title, fontsize=10)
+            figure.suptitle(literal(title), fontsize=10)
         return save_figure(figure, path)
 
 
@@ -78,7 +78,7 @@ def partition_figure(
         if classes <= 20:
             axes.set_xticks(range(classes))
         if agents <= 60:
-            called = list(names or map(str, range(agents)))
+            called = [literal(name) for name in names] or list(map(str, range(agents)))
             for agent in poisoned:
                 called[agent] += " poisoned"
             axes.set_yticks(range(agents), called)
@@ -112,7 +112,7 @@ def draw_titled(panel: Panel, axes: Any, pad: float | None = None) -> None:
     """Draw a panel's network, with the panel's title above it."""
     if panel.network is not None:
         draw_network(panel.network, axes)
-    axes.set_title(panel.title, fontweight="bold", pad=pad)
+    axes.set_title(literal(panel.title), fontweight="bold", pad=pad)
 
 
 def plot_curves(
@@ -120,7 +120,8 @@ def plot_curves(
 ) -> Mapping[str, Any]:
     """Draw a metric of curves into matplotlib axes, with the range over seeds shaded.
 
-    How a curve looks depends on all ``panels`` of the picture. Returns the lines by their labels.
+    How a curve looks depends on all ``panels`` of the picture. Returns the lines by their labels,
+    as a legend needs them.
     """
     looks = legend(panels)
     handles = {}
@@ -132,7 +133,7 @@ def plot_curves(
         count = len(curve.iterations)
         spacing = max(1, count // 8, min(len(curves), count))
         markers = (0, 1) if count <= FEW else (place * spacing // len(curves), spacing)
-        handles[look.label] = plot_line(axes, curve, metric, look, width, markers)
+        handles[literal(look.label)] = plot_line(axes, curve, metric, look, width, markers)
         if len(curve.runs) > 1:
             shade(axes, curve.iterations, curve.limits(metric), metric, look, 0.18)
     return handles

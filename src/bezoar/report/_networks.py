@@ -13,7 +13,7 @@ from scipy.spatial import cKDTree
 
 from bezoar.networks import Network
 from bezoar.report._layouts import Points, agent_positions
-from bezoar.report._style import POISONED, REGULAR, pictures
+from bezoar.report._style import POISONED, REGULAR, literal, pictures
 
 #: In networks with more agents, names would be too small to read. Only those of poisoned agents are
 #: shown, if there are at most so many of them.
@@ -94,7 +94,8 @@ def draw_network(network: Network, axes: Any, labels: Mapping[int, str] | None =
             style["path_effects"] = [withStroke(linewidth=2, foreground="white")]
         style |= {"textcoords": "offset points", "annotation_clip": False, "zorder": 5}
         place, offset = points[name.agent], (name.right, -name.down)
-        axes.annotate(name.text, place, offset, ha="center", va="center", size=name.size, **style)
+        style |= {"ha": "center", "va": "center", "size": name.size}
+        axes.annotate(literal(name.text), place, offset, **style)
 
 
 def _radius(points: Points, network: Network) -> float:

@@ -128,6 +128,11 @@ def _channels(colour: str) -> list[float]:
     return [channel / 255 for channel in bytes.fromhex(colour[1:])]
 
 
+def literal(text: str) -> str:
+    """A text from outside for matplotlib, which would read what is between two ``$`` as TeX."""
+    return text.replace("$", r"\$")
+
+
 @contextmanager
 def pictures() -> Iterator[Any]:
     """Gives matplotlib's ``pyplot``, in our style and without a screen; restores it afterwards."""
