@@ -95,6 +95,15 @@ class Figure:
         number = self.name.removeprefix("fig").partition("-")[0]
         return f"Figure {number}: {self.heading}"
 
+    def panel_title(self, network: str, partition: str) -> str:
+        """The network and the partition."""
+        return f"{self.networks[network]}, {PARTITION_TITLES[partition]}"
+
+    def where(self, network: str, partition: str) -> str:
+        """The title of a panel among the figure's own: the network if there are several."""
+        several = len(self.networks) > 1
+        return self.networks[network] if several else PARTITION_TITLES[partition]
+
     def comparisons(self, variant: Variant | None = None) -> "tuple[Comparison, ...]":
         """What is compared, a comparison for each dataset."""
         variant = variant or Variant()

@@ -131,9 +131,7 @@ def block_network(regular: int = REGULAR, poisoned: int = POISONED, heard: int =
         raise BezoarError(
             f"poisoned: expected at least {regular // heard} for {heard} inputs, found {poisoned}"
         )
-    graph = nx.circulant_graph(regular, range(1, (heard - 1) // 2 + 1))
-    if heard == regular:
-        graph = nx.complete_graph(regular)
+    graph = nx.circulant_graph(regular, range(1, heard // 2 + 1))
     graph.add_edges_from((agent, regular + agent // block) for agent in range(regular))
     return Network(graph, range(regular, regular + poisoned), name=f"blocks of {heard}")
 

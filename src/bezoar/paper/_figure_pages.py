@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -32,7 +32,10 @@ def write_figure(folder: Path, made: TrainedFigure) -> Page:
         alt = alternative(made, part)
         drawn = _draw(folder / f"{made.name}{dataset}", made, part)
         images += [Image(file=path.name, alt=alt) for path in drawn]
-        panels += part.panels(_panel_title(made.about(part), part))
+        panels += [
+            replace(panel, title=f"{made.about(part)}{panel.title}")
+            for panel in part.panels(part.comparison.figure.panel_title)
+        ]
         on = f"on {DATASET_TITLES[part.recipe.dataset]}" if made.about(part) else ""
         claims += judged_claims(part, on)
     write_whole(folder / f"{made.name}.csv", data_text(made).encode())
@@ -88,44 +91,34 @@ def data_text(made: TrainedFigure) -> str:
     return text.getvalue()
 
 
-def _panel_title(before: str, part: TrainedComparison) -> Callable[[str, str], str]:
-    networks = part.comparison.figure.networks
-    return lambda network, partition: f"{before}{networks[network]}, {PARTITION_TITLES[partition]}"
-
-
 def _draw(path: Path, made: TrainedFigure, part: TrainedComparison) -> list[Path]:
     """Draw a comparison as its figure is laid out."""
-    of, recipe = part.comparison.figure, part.recipe
-    metrics = tuple(map(recipe.metric, made.figure.metrics))
-    if made.figure.layout == "networks":
-        partition = PARTITION_TITLES[of.partitions[0]]
-        heading = f"{DATASET_TITLES[recipe.dataset]} {partition}; {made.figure.poison}"
-        panels = part.panels(lambda network, _: of.networks[network])
-        return panels_figure(path, panels, metrics, "\n".join(filter(None, (heading, note(part)))))
-    [network] = of.networks.values()
+    figure, recipe = part.comparison.figure, part.recipe
+    metrics = tuple(map(recipe.metric, figure.metrics))
     # The baseline has nobody whose gradient could disturb.
-    is_gradients = made.figure.layout == "gradients"
-    panels = part.panels(lambda _, partition: PARTITION_TITLES[partition], not is_gradients)
-    if is_gradients:
+    panels = part.panels(figure.where, baseline=figure.layout != "gradients")
+    if figure.layout == "networks":
+        partition = PARTITION_TITLES[figure.partitions[0]]
+        heading = f"{DATASET_TITLES[recipe.dataset]} {partition}; {figure.poison}"
+        return panels_figure(path, panels, metrics, "\n".join(filter(None, (heading, note(part)))))
+    [network] = figure.networks.values()
+    if figure.layout == "gradients":
         return gradients_figure(path, network, panels, SHOWN, made.about(part) + note(part))
     return partitions_figure(path, network, panels, metrics, note(part))
 
 
 def _tables(made: TrainedFigure, part: TrainedComparison) -> list[Table]:
     """Tables of the last values: a row for each rule, a column for each panel."""
-    of, before = part.comparison, made.about(part)
+    figure, before = part.comparison.figure, made.about(part)
     after = f"after {part.recipe.iterations:,} iterations"
     after += f", {part.seeds} seeds" if part.seeds > 1 else ""
     shown: dict[str, tuple[str, ...]] = {}
-    for metric in map(part.recipe.metric, made.figure.metrics):
+    for metric in map(part.recipe.metric, figure.metrics):
         axis = axis_of(metric)
         shown[f"{before}{axis[0].upper()}{axis[1:]} {after}"] = (metric,)
     agents = ("accuracy_mean", "accuracy_worst")
     measured = all(set(agents) <= set(run.metrics) for run in part.runs)
-    if made.figure.layout == "partitions" and measured:
+    if figure.layout == "partitions" and measured:
         shown[f"{before}Test accuracy of single agents {after}: mean / worst"] = agents
-    panels = part.panels(
-        lambda n, p: of.figure.networks[n] if len(of.figure.networks) > 1 else PARTITION_TITLES[p],
-        made.figure.layout != "gradients",
-    )
+    panels = part.panels(figure.where, baseline=figure.layout != "gradients")
     return [ends_table(title, panels, metrics) for title, metrics in shown.items()]

@@ -14,8 +14,8 @@ SHOWN = "weighted_mean"
 
 #: How a sentence says where the curves of a metric end.
 _ENDINGS = {
-    **dict.fromkeys(("accuracy", "accuracy_all"), "accuracies end"),
-    **dict.fromkeys(("consensus_error", "variance_norm"), "consensus errors end"),
+    "accuracy": "accuracies end",
+    "consensus_error": "consensus errors end",
     "heterogeneity": "ξ ends",
     "disturbance": "A ends",
 }
@@ -135,13 +135,11 @@ def _gradients(part: TrainedComparison) -> str:
 
 def _losses(part: TrainedComparison) -> str:
     """How far networks were trained: where the test loss of the baseline began and ended."""
-    found = []
-    for network, network_title in part.comparison.figure.networks.items():
-        for partition in part.comparison.figure.partitions:
-            losses = part.curves.values(network, partition, BASELINE, "test_loss").mean(0)
-            several = len(part.comparison.figure.networks) > 1
-            where = network_title if several else PARTITION_TITLES[partition]
-            found.append(f"from {losses[0]:.2f} to {losses[-1]:.2f} ({where})")
+    figure, found = part.comparison.figure, []
+    for network, partition in product(figure.networks, figure.partitions):
+        losses = part.curves.values(network, partition, BASELINE, "test_loss").mean(0)
+        where = figure.where(network, partition)
+        found.append(f"from {losses[0]:.2f} to {losses[-1]:.2f} ({where})")
     return f"The baseline's test loss goes {', '.join(found)}."
 
 
@@ -167,19 +165,14 @@ def _single_agents(part: TrainedComparison) -> str:
 
 def alternative(made: TrainedFigure, part: TrainedComparison) -> str:
     """A picture in words, with the numbers that its curves end at."""
-    of = part.comparison
-    sentences = [f"{made.about(part)}{_LAYOUTS[made.figure.layout]}"]
-    for network, network_title in of.figure.networks.items():
-        for partition in of.figure.partitions:
-            parts = []
-            for metric in made.figure.metrics:
-                ends = _ends(part, network, partition, metric)
-                parts.append(f"{_ENDINGS[metric]} {ends}")
-            if made.figure.layout != "gradients":
-                final = part.curves.finals(network, partition, BASELINE).mean()
-                parts.append(f"the baseline's accuracy ends at {final:.3f}")
-            panel = f"{network_title}, {PARTITION_TITLES[partition]}"
-            sentences.append(f"{panel}: {', '.join(parts)}.")
+    figure = part.comparison.figure
+    sentences = [f"{made.about(part)}{_LAYOUTS[figure.layout]}"]
+    for place in product(figure.networks, figure.partitions):
+        parts = [f"{_ENDINGS[metric]} {_ends(part, *place, metric)}" for metric in figure.metrics]
+        if figure.layout != "gradients":
+            final = part.curves.finals(*place, BASELINE).mean()
+            parts.append(f"the baseline's accuracy ends at {final:.3f}")
+        sentences.append(f"{figure.panel_title(*place)}: {', '.join(parts)}.")
     if text := note(part):
         sentences.append(f"{text}.")
     return " ".join(sentences)

@@ -9,7 +9,7 @@ from bezoar import report
 from bezoar._files import write_whole
 from bezoar.paper._comparisons import FIGURES, NETWORK_TITLES, Comparison, Figure
 from bezoar.paper._figure_pages import data_text, judged_claims
-from bezoar.paper._recipes import Variant, recipe
+from bezoar.paper._recipes import Scale, Variant, recipe
 from bezoar.paper._texts import about, note
 from bezoar.paper._trained import TrainedComparison, TrainedFigure
 
@@ -39,8 +39,9 @@ class ThresholdStudy(Figure):
 
     def comparisons(self, variant: Variant | None = None) -> tuple[Comparison, ...]:
         """The thresholds, then the figures of :data:`JUDGED`."""
-        mine = replace(variant or Variant(), setting="paper")
-        mine = replace(mine, scale="quick" if mine.scale == "quick" else "paper")
+        given = variant or Variant()
+        scale: Scale = "quick" if given.scale == "quick" else "paper"
+        mine = replace(given, setting="paper", scale=scale)
         how = recipe("mnist", mine)
         again = replace(mine, clipping=AUTHORS)
         others = [part for name in JUDGED for part in FIGURES[name].comparisons(again)]
@@ -61,11 +62,10 @@ THRESHOLD_STUDY = ThresholdStudy(
 def write_thresholds(folder: Path, made: TrainedFigure) -> report.Page:
     """Final accuracies against the threshold: a picture, a table, data, and what was found."""
     study, *figures = made.parts
-    networks = study.comparison.figure.networks
     told = note(study)
     images = threshold_figure(folder / made.name, study, told)
     write_whole(folder / f"{made.name}.csv", data_text(replace(made, parts=[study])).encode())
-    panels = study.panels(lambda network, _: networks[network])
+    panels = study.panels(study.comparison.figure.where)
     table = report.ends_table("Test accuracy of the average model, by class", panels, ("accuracy",))
     found = answer(study)
     alt = "A plot for each network: final accuracy against the clipping threshold of CC and CG, "
