@@ -19,6 +19,9 @@ EXACT, FORCES = 80, 400
 #: How many agents' distances lay out a large network.
 PIVOTS = 40
 
+#: How often agents that are too near to each other are moved apart.
+SPREADING = 60
+
 
 def agent_positions(network: Network) -> Points:
     """``[W, 2]`` where each agent is drawn: x to the right and y upwards, in any unit.
@@ -47,14 +50,14 @@ def agent_positions(network: Network) -> Points:
     return spread(np.array([found[agent] for agent in agents]), gap / np.sqrt(network.agents))
 
 
-def spread(points: Points, gap: float, rounds: int = 60) -> Points:
+def spread(points: Points, gap: float) -> Points:
     """Points moved apart until few are nearer to each other than ``gap`` times their extent."""
     low, high = points.min(0), points.max(0)
     moved: Points = (points - low) / max((high - low).max(), 1e-9)
     # Points on top of each other need a direction; the golden angle gives each another one.
     angles = 2.399963 * np.arange(len(points))
     moved += 1e-4 * np.stack([np.cos(angles), np.sin(angles)], axis=1)
-    for _ in range(rounds):
+    for _ in range(SPREADING):
         pairs = cKDTree(moved).query_pairs(gap, output_type="ndarray")
         if not len(pairs) or len(pairs) > 100 * len(points):
             break

@@ -6,6 +6,8 @@ from math import ceil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from bezoar._files import write_whole
 from bezoar._numbers import with_spread
 from bezoar.report import (
@@ -23,15 +25,7 @@ from bezoar.report import (
     plot_grid,
     save_figure,
 )
-from bezoar.studies._study import (
-    ITERATIONS,
-    METRIC,
-    SAMPLES,
-    SEEDS,
-    Results,
-    Study,
-    label,
-)
+from bezoar.studies._study import ITERATIONS, METRIC, SAMPLES, SEEDS, Results, Study, label
 
 #: What all studies have in common.
 ABOUT = (
@@ -149,19 +143,16 @@ def _picture(path: Path, study: Study, results: Results) -> list[Path]:
 
 def _curve(axes: Any, results: Results, panel: str, rule: str, drawn: Look, shift: float) -> None:
     """Draw the means of a rule, with the range over the seeds; ``shift`` keeps bars apart."""
-    where, means, below, above = [], [], [], []
-    for number, place in enumerate(results.places(panel)):
-        ends = results.at(panel, place, rule)
-        if len(ends):
-            where.append(number + shift)
-            means.append(ends.mean())
-            # The mean of equal numbers may be beyond them by rounding.
-            below.append(max(0.0, ends.mean() - ends.min()))
-            above.append(max(0.0, ends.max() - ends.mean()))
+    several = [results.at(panel, place, rule) for place in results.places(panel)]
+    where = [number for number, ends in enumerate(several) if len(ends)]
+    ends = np.reshape([several[number] for number in where], (len(where), results.finals.shape[1]))
+    means = ends.mean(axis=1)
+    # The mean of equal numbers may be beyond them by rounding.
+    bars = np.maximum(0.0, [means - ends.min(axis=1), ends.max(axis=1) - means])
     axes.errorbar(
-        where,
+        np.add(where, shift),
         means,
-        yerr=(below, above),
+        yerr=bars,
         linestyle=drawn.line,
         color=drawn.colour,
         marker=drawn.marker,

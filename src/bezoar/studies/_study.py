@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -70,14 +71,13 @@ class Results:
         """Where cases of a plot stand along its axis."""
         return list(dict.fromkeys(case.place for case in self.cases if case.panel == panel))
 
-    def _number(self, panel: str, place: str, rule: str) -> int | None:
-        wanted = (panel, place, rule)
-        found = (n for n, c in enumerate(self.cases) if (c.panel, c.place, c.rule) == wanted)
-        return next(found, None)
+    @cached_property
+    def _numbers(self) -> dict[tuple[str, str, str], int]:
+        return {(c.panel, c.place, c.rule): number for number, c in enumerate(self.cases)}
 
     def at(self, panel: str, place: str, rule: str) -> Floats:
         """``[seeds]`` the last accuracies of a case; empty if there is no such case."""
-        number = self._number(panel, place, rule)
+        number = self._numbers.get((panel, place, rule))
         return np.empty(0) if number is None else self.finals[number]
 
     def mean(self, panel: str, place: str, rule: str) -> float:
@@ -86,7 +86,7 @@ class Results:
 
     def ratio(self, panel: str, place: str) -> float:
         """``A/ξ`` in the runs of the weighted mean, on average over the seeds."""
-        number = self._number(panel, place, MEAN)
+        number = self._numbers.get((panel, place, MEAN))
         return float("nan") if number is None else float(self.ratios[number].mean())
 
     def best(self, panel: str, place: str, among: Iterable[str] | None = None) -> str:
