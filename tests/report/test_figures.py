@@ -134,6 +134,10 @@ def test_a_registered_rule_brings_its_own_look_and_passes_none_on(monkeypatch):
     monkeypatch.setattr(Mine, "colour", "red")
     with pytest.raises(BezoarError, match="Mine: colour: expected one such as '#0072B2', found 'r"):
         report.look("Mine")
+    monkeypatch.setattr(Mine, "colour", "#123456")
+    monkeypatch.setattr(Mine, "marker", "square")
+    with pytest.raises(BezoarError, match=r"Mine: marker: expected one such as 'o' or .*'square'"):
+        report.look("Mine")
 
 
 def test_a_picture_of_another_kind_is_refused(tmp_path):

@@ -22,6 +22,10 @@ BASELINE = "baseline"
 OTHER_COLOURS = ("#AA4499", "#44AA99", "#661100", "#6699CC", "#DDCC77")
 OTHER_MARKERS = ("*", "o", "s", "^", "v", "D", "P", "X")
 
+#: Colours and matplotlib's markers that a rule may say, and examples of them.
+COLOUR = "#[0-9A-Fa-f]{6}", "'#0072B2'"
+MARKER = r"[.,ov^<>12348spP*hH+xXdD|_]|\$[^$]+\$", "'o' or '$h$'"
+
 #: Matplotlib's line styles, for one rule with several sets of options.
 LINES = ("-", "--", ":", "-.")
 
@@ -54,14 +58,17 @@ def look(rule: str) -> Look:
         return Look(rule, "Baseline", "#000000", "", "--")
     # What the class itself says: a rule made from another one must not look like it.
     said = vars(parts_of("aggregator").get(rule, object))
-    place, marker = divmod(crc32(rule.encode()), len(OTHER_MARKERS))
-    colour, line = said.get("colour", ""), "-"
-    if not colour:
-        colour, line = OTHER_COLOURS[place % len(OTHER_COLOURS)], "-."
-    elif not re.fullmatch("#[0-9A-Fa-f]{6}", colour):
-        raise BezoarError(f"{rule}: colour: expected one such as '#0072B2', found {colour!r}")
-    shown = said.get("marker") or OTHER_MARKERS[marker]
-    return Look(rule, said.get("label") or rule, colour, shown, line)
+    place, other = divmod(crc32(rule.encode()), len(OTHER_MARKERS))
+    colour = said.get("colour") or OTHER_COLOURS[place % len(OTHER_COLOURS)]
+    marker = said.get("marker") or OTHER_MARKERS[other]
+    for field, found, (allowed, example) in (
+        ("colour", colour, COLOUR),
+        ("marker", marker, MARKER),
+    ):
+        if not re.fullmatch(allowed, str(found)):
+            raise BezoarError(f"{rule}: {field}: expected one such as {example}, found {found!r}")
+    line = "-" if said.get("colour") else "-."
+    return Look(rule, said.get("label") or rule, colour, marker, line)
 
 
 def is_baseline(name: str) -> bool:
