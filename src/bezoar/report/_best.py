@@ -172,12 +172,9 @@ def ranked_table(panels: Sequence[Panel], metric: str) -> Table:
         if sign and len(rivals) > 1:
             marked |= {(r, place + 1) for r, v in rivals.items() if v == min(rivals.values())}
     columns = ("rule", *(panel.title for panel in panels))
-    if len(panels) > len(names):
-        columns, *rows = zip(columns, *rows, strict=True)
-        columns = ("", *columns[1:])
-        marked = {(column - 1, row + 1) for row, column in marked}
     title = f"At the end: {METRICS[metric].axis}" + (", the best of each marked" if marked else "")
-    return Table.of(title, columns, rows, marked=marked)
+    table = Table.of(title, columns, rows, marked=marked)
+    return table.turned() if len(panels) > len(names) else table
 
 
 def _last(curve: Curve | None, metric: str) -> float:

@@ -148,7 +148,7 @@ def _section(place: int, folder: Path, page: Page) -> dict[str, Any]:
     # The metric that is shown first has the first table; the script shows the others instead.
     shown = sorted(there, key=lambda name: name != metric)
     ranked = {} if page.tables else ranked_tables(page.panels, shown)
-    pictures = [(_picture(folder, image.file), image.alt) for image in page.images]
+    pictures = ((_picture(folder, image.file), image.alt) for image in page.images)
     return {
         "id": f"result-{place}",
         "page": page,

@@ -161,6 +161,12 @@ class Table(_Part):
         """A table of any rows; ``more`` are its other fields."""
         return cls(title=title, columns=tuple(columns), rows=tuple(map(tuple, rows)), **more)
 
+    def turned(self) -> "Table":
+        """It with its rows as columns; the first heading is left out."""
+        columns, *rows = zip(self.columns, *self.rows, strict=True)
+        marked = frozenset((column - 1, row + 1) for row, column in self.marked)
+        return self.of(self.title, ("", *columns[1:]), rows, marked=marked)
+
     def is_numeric(self, column: int) -> bool:
         """Whether a column has numbers, which are aligned to the right."""
         cells = [row[column].strip() for row in self.rows]

@@ -246,11 +246,8 @@ def ends_table(title: str, panels: Sequence[Panel], metrics: Sequence[str]) -> T
     shown = legend(panels)
     ends = [{curve.name: end_text(curve, metrics) for curve in panel.curves} for panel in panels]
     rows = [(look.label, *(end.get(name, "–") for end in ends)) for name, look in shown.items()]
-    columns = ("rule", *(panel.title for panel in panels))
-    if len(panels) > len(shown):
-        columns, *rows = zip(columns, *rows, strict=True)
-        columns = ("", *columns[1:])
-    return Table.of(title, columns, rows)
+    table = Table.of(title, ("rule", *(panel.title for panel in panels)), rows)
+    return table.turned() if len(panels) > len(shown) else table
 
 
 def end_text(curve: Curve, metrics: Sequence[str]) -> str:
