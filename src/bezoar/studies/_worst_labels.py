@@ -36,7 +36,7 @@ def _answer(results: Results) -> Sequence[str]:
         for place in results.places(panel):
             best = results.best(panel, place, RULES)
             ratio = results.ratio(panel, place)
-            if results.is_ahead(panel, place, MEAN, best):
+            if all(results.is_ahead(panel, place, MEAN, rule) for rule in RULES):
                 wins.append(ratio)
             elif results.is_ahead(panel, place, best, MEAN):
                 loses.append(ratio)
