@@ -8,6 +8,7 @@ import torch
 
 from bezoar import BezoarError, aggregators, attacks, data, networks, paper, theory, training
 from bezoar._seeds import Purpose, generator
+from bezoar.paper._study_pages import _theorems_caption
 
 COMPLETE, TWO_CASTLE, FAN = paper.theorem_networks()
 
@@ -53,6 +54,18 @@ def test_a_report_says_which_conditions_fail():
         assert "does not apply" in str(verdict)
         assert ("λ < 1: fails" in str(verdict)) == (verdict.rho >= 0)  # nothing but the mean's NaN
     assert "24λ'²L²/(1−λ')²" in str(checked["quadratic"][0])
+
+
+def test_a_caption_says_for_which_objectives_a_condition_fails():
+    rules = ["weighted_mean", "faba"]
+    checks = paper.theorem_study(["iid", "by_class"], [COMPLETE], rules, iterations=1, workers=1)
+    assert [[each.applies for each in found] for found in checks.values()] == [
+        [True, False],
+        [False, False],
+    ]
+    told = _theorems_caption(checks, {})
+    assert "L²} fails for WeiMean (MNIST, by class): nothing is promised." in told
+    assert "L²} fails for FABA: nothing is promised." in told
 
 
 def test_clipping_regular_inputs_leaves_theorem_1():

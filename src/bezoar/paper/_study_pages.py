@@ -1,9 +1,9 @@
 """The theory beside real runs: Theorems 1 and 2, and the contamination rates, as pages."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from bezoar._numbers import number
+from bezoar._numbers import joined, number
 from bezoar.experiments import Progress
 from bezoar.paper._contamination_study import ITERATIONS as CONTAMINATION_ITERATIONS
 from bezoar.paper._contamination_study import LearningError, contamination_study
@@ -43,20 +43,32 @@ def write_theorems(
     return Page(
         name=folder.name,
         title="Theorems 1 and 2 beside real runs",
-        caption=_theorems_caption([check for found in checks.values() for check in found], slopes),
+        caption=_theorems_caption(checks, slopes),
         command=command,
         data=data.save(folder / folder.name),
         tables=tables,
     ).save(folder)
 
 
-def _theorems_caption(checks: Sequence[TheoremCheck], slopes: dict[str, float]) -> str:
-    failing: dict[tuple[str, str], dict[str, None]] = {}
-    for check in checks:
-        for condition in (each for each in check.promise.conditions if not each.holds):
-            rules = failing.setdefault((check.run.network.name, condition.name), {})
-            rules[look(check.run.aggregator.name).label] = None
-    applying = [check for check in checks if check.applies]
+def _theorems_caption(
+    checks: Mapping[str, Sequence[TheoremCheck]], slopes: dict[str, float]
+) -> str:
+    # By network and condition, the rules for which it fails, each with its objectives.
+    failing: dict[tuple[str, str], dict[str, list[str]]] = {}
+    for objective, found in checks.items():
+        for check in found:
+            for condition in (each for each in check.promise.conditions if not each.holds):
+                rules = failing.setdefault((check.run.network.name, condition.name), {})
+                rules.setdefault(look(check.run.aggregator.name).label, []).append(objective)
+
+    def told(rules: Mapping[str, Sequence[str]]) -> str:
+        whole = len(checks)
+        return ", ".join(
+            rule if len(where) == whole else f"{rule} ({joined(OBJECTIVES[o] for o in where)})"
+            for rule, where in rules.items()
+        )
+
+    applying = [check for found in checks.values() for check in found if check.applies]
     tightest = min((check.slack for check in applying), default=float("nan"))
     shown = ", ".join(f"{look(rule).label} {slope:.3f}" for rule, slope in slopes.items())
     return " ".join(
@@ -64,7 +76,7 @@ def _theorems_caption(checks: Sequence[TheoremCheck], slopes: dict[str, float]) 
             f"{sum(bool(check.holds) for check in applying)} of {len(applying)} runs to which a "
             f"theorem applies stay below both bounds, the tightest by {tightest:.3g} times.",
             *(
-                f"On {network} {condition} fails for {', '.join(rules)}: nothing is promised."
+                f"On {network} {condition} fails for {told(rules)}: nothing is promised."
                 for (network, condition), rules in failing.items()
             ),
             f"Consensus error on two-castle falls like K to the power of: {shown}.",
