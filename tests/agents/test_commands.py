@@ -12,11 +12,12 @@ import pytest
 import torch
 import typer
 from safetensors.torch import save
-from several import Several, settings_of
+from several import Several, settings_of, train
 from typer.testing import CliRunner
 
 from bezoar import BezoarError
 from bezoar.agents import (
+    Neighbours,
     Peer,
     Setting,
     make_key,
@@ -223,26 +224,73 @@ def test_results_that_would_harm_whoever_reads_them_are_refused(wrong, told):
     assert str(found.value).isprintable()
 
 
-def test_metrics_have_a_header_and_whole_lines_after_a_process_ended_in_the_middle(tmp_path):
+@pytest.fixture
+def recorded(tmp_path):
+    """What begins an agent's records, makes a checkpoint, and reads the iterations told."""
     spec = RunSpec.read({"network": "ring:agents=3", "iterations": 20, "every": 1})
     setting = settings_of(spec, tmp_path)["0"]
-    path = setting.folder / METRICS
-    path.parent.mkdir()
+    setting.folder.mkdir()
     ones = {OF_AGENTS + name: torch.ones(1, 1) for name in MEASURED}
 
-    def measured():
-        return [line.split(",")[0] for line in path.read_text().splitlines()]
+    def reached(iteration):
+        return Checkpoint(State(iteration, {}), [(k, ones) for k in range(iteration + 1)], ())
 
-    path.touch()
-    records = Records(setting, network_of(spec), bytes(32))
-    records.advanced(9, ones)
-    records.advanced(10, ones)
-    assert measured() == ["iteration", "9", "10"]
-    with path.open("a") as file:
-        file.write("1")  # the line of iteration 11 was cut off
-    records.resume(Checkpoint(State(9, {}), [(9, ones)], ()))
-    records.advanced(10, ones)
-    assert measured() == ["iteration", "9", "10"]
+    def measured():
+        lines = (setting.folder / METRICS).read_text().splitlines()
+        return [line.split(",")[0] for line in lines]
+
+    return lambda: Records(setting, network_of(spec), bytes(32)), reached, measured, setting
+
+
+def test_metrics_have_a_header_and_whole_lines_after_a_process_ended_in_the_middle(recorded):
+    begin, reached, measured, setting = recorded
+    records = begin()
+    (setting.folder / METRICS).touch()
+    records.resume(None)
+    records.advanced(reached(1))
+    records.advanced(reached(2))
+    assert measured() == ["iteration", "1", "2"]
+    with (setting.folder / METRICS).open("a") as file:
+        file.write("3")  # the line of iteration 3 was cut off
+    records.resume(reached(1))
+    records.advanced(reached(2))
+    assert measured() == ["iteration", "1", "2"]
+
+
+def test_metrics_have_no_line_twice_after_a_process_ended_before_its_first_checkpoint(recorded):
+    begin, reached, measured, _ = recorded
+    for _ in range(2):
+        records = begin()
+        records.resume(None)
+        records.advanced(reached(1))
+    assert measured() == ["iteration", "1"]
+
+
+def test_metrics_have_the_line_of_the_round_in_which_an_agent_was_stopped(tmp_path, monkeypatch):
+    own = own_data(tmp_path / "own.npz", 0)
+    spec = RunSpec.read(tomllib.loads(SPEC) | {"dataset": str(own), "every": 1})
+    stop_in_round(monkeypatch, 2)
+    assert set(train(spec, tmp_path).values()) == {None}
+    monkeypatch.undo()
+    train(spec, tmp_path)
+    lines = (tmp_path / "0" / METRICS).read_text().splitlines()
+    assert [line.split(",")[0] for line in lines] == ["iteration", "1", "2", "3", "4"]
+
+
+def stop_in_round(monkeypatch, number):
+    """Let agents be asked to end while they train a round."""
+    real = Neighbours.__init__
+
+    def init(self, *given, stopped, **named):
+        def watched(k, *rest):
+            if k == number:
+                stopped.set()
+            return Neighbours.exchange(self, k, *rest)
+
+        real(self, *given, stopped=stopped, **named)
+        self.exchange = watched
+
+    monkeypatch.setattr(Neighbours, "__init__", init)
 
 
 def test_metrics_for_prometheus():

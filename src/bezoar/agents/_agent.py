@@ -102,15 +102,18 @@ def run_agent(setting: Setting, watch: Callable[[Event], Any] | None = None) -> 
             )
             return OverNetwork(task, connections[0], run.spec.iterations)
 
+        def keep(reached: Checkpoint) -> None:
+            records.advanced(reached)
+            keeper.see(reached)
+
         try:
             engine = one_agent(run, agent, workers, partition, exchanges)
             records.begin(connections[0])
             keeper = _Keeper(checkpoint, engine.iterations, setting.checkpoint_seconds, stopped)
             with serve_metrics(setting.prometheus, records.status):
                 start = keeper.last()
-                if start is not None:
-                    records.resume(start)
-                history = engine.train(records.advanced, start=start, keep=keeper.see)[0]
+                records.resume(start)
+                [history] = engine.train(start=start, keep=keep)
                 records.finish(history)
                 connections[0].linger(engine.iterations)
                 while setting.stay and not stopped.wait(1.0):

@@ -10,9 +10,8 @@ None of them can run code when it is read.
 
 import csv
 import json
-import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from math import isfinite
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -131,7 +130,6 @@ class Records:
         self._round, self._measured = 0, list[dict[str, float]]()
         self._history: History | None = None
         self._began, self._resumed, self._written = time.time(), 0, 0.0
-        self._lock = threading.Lock()
         self.documents: Mapping[str, Callable[[], bytes]] = {
             "status": lambda: _json(self.status()),
             "results": self.results,
@@ -142,47 +140,41 @@ class Records:
         self._neighbours = neighbours
         self.write_status()
 
-    def resume(self, start: Checkpoint) -> None:
-        """The agent goes on from a checkpoint."""
-        self._round = self._resumed = start.iteration
-        self._measured = [_row(k, values) for k, values in start.measured]
+    def resume(self, start: Checkpoint | None) -> None:
+        """The agent begins, or goes on from a checkpoint."""
+        if start is not None:
+            self._round = self._resumed = start.iteration
+            self._measured = _rows(start.measured)
         self._rewrite_metrics()
 
     def watching(self, watch: Callable[[Event], Any] | None) -> Callable[[Event], None]:
         """What notes an event and tells it on."""
 
         def note(event: Event) -> None:
-            with self._lock, (self._folder / EVENTS).open("a", encoding="utf-8") as file:
+            with (self._folder / EVENTS).open("a", encoding="utf-8") as file:
                 file.write(json.dumps(asdict(event)) + "\n")
             if watch is not None:
                 watch(event)
 
         return note
 
-    def advanced(self, iteration: int, metrics: Mapping[str, Tensor]) -> None:
-        """The agent has done so many iterations; these are the latest metrics."""
-        self._round = iteration
-        found = _row(iteration, metrics)
-        # What is told was measured now, or in the last iteration that is measured.
-        if iteration % self._setting.spec.every == 0 or iteration == self._setting.spec.iterations:
-            with self._lock:
-                self._measured.append(found)
-            self._append_metrics(found)
-            self.write_status()
-        elif time.monotonic() - self._written > PAUSE:
+    def advanced(self, checkpoint: Checkpoint) -> None:
+        """The agent has done another iteration."""
+        self._round = checkpoint.iteration
+        measured_now = checkpoint.measured[-1][0] == self._round
+        if measured_now:
+            self._measured = self._measured + _rows(checkpoint.measured[len(self._measured) :])
+            self._append_metrics(self._measured[-1])
+        if measured_now or time.monotonic() - self._written > PAUSE:
             self.write_status()
 
     def finish(self, history: History) -> None:
         """The agent has done all iterations."""
         self._history = history
-        with self._lock:
-            self._measured = [
-                {
-                    "iteration": int(k),
-                    **{name: float(history.agents[name][n, 0]) for name in MEASURED},
-                }
-                for n, k in enumerate(history.iterations)
-            ]
+        self._measured = [
+            {"iteration": int(k), **{name: float(history.agents[name][n, 0]) for name in MEASURED}}
+            for n, k in enumerate(history.iterations)
+        ]
         self.write_status()
         write_whole(self._folder / RESULT, self.results())
 
@@ -226,8 +218,7 @@ class Records:
 
     def results(self) -> bytes:
         """Everything measured so far, and the final model when there is one, as safetensors."""
-        with self._lock:
-            measured = list(self._measured)
+        measured = self._measured
         tensors = {
             name: torch.tensor([row[name] for row in measured], dtype=torch.float64)
             for name in MEASURED
@@ -247,30 +238,26 @@ class Records:
         return save(tensors, metadata)
 
     def _append_metrics(self, found: Mapping[str, float]) -> None:
-        status, path = dict(self.status()), self._folder / METRICS
-        with path.open("a", newline="", encoding="utf-8") as file:
+        status = dict(self.status())
+        with (self._folder / METRICS).open("a", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, _COLUMNS)
-            if not file.tell():
-                writer.writeheader()
             writer.writerow({**{name: status[name] for name in _COLUMNS[3:]}, **found})
 
     def _rewrite_metrics(self) -> None:
-        """Drop what was written after the checkpoint: it is measured again."""
+        """Write the header, and keep the lines up to the checkpoint: the rest is measured again."""
         path = self._folder / METRICS
-        if not path.exists():
-            return
-        header, *lines = path.read_bytes().splitlines(keepends=True) or [b""]
+        lines = path.read_bytes().splitlines(keepends=True)[1:] if path.exists() else []
         # The last line may have been cut off by the end of the process.
         whole = [line for line in lines if line.endswith(b"\n")]
         kept = [line for line in whole if int(line.partition(b",")[0]) <= self._round]
-        write_whole(path, header + b"".join(kept))
+        write_whole(path, ",".join(_COLUMNS).encode() + b"\r\n" + b"".join(kept))
 
 
-def _row(iteration: int, metrics: Mapping[str, Tensor]) -> dict[str, float]:
-    return {
-        "iteration": iteration,
-        **{name: float(metrics[OF_AGENTS + name][0, 0]) for name in MEASURED},
-    }
+def _rows(measured: Sequence[tuple[int, Mapping[str, Tensor]]]) -> list[dict[str, float]]:
+    return [
+        {"iteration": k, **{name: float(values[OF_AGENTS + name][0, 0]) for name in MEASURED}}
+        for k, values in measured
+    ]
 
 
 def _finite(value: float | None) -> float | None:
