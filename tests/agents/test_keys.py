@@ -3,9 +3,19 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from cryptography import x509
 
 from bezoar import BezoarError
-from bezoar.agents import Peer, agent_folder, make_key, read_key, read_peers, write_key, write_peer
+from bezoar.agents import (
+    Peer,
+    _local,
+    agent_folder,
+    make_key,
+    read_key,
+    read_peers,
+    write_key,
+    write_peer,
+)
 
 
 def test_a_key_is_for_its_owner_alone(tmp_path):
@@ -41,6 +51,38 @@ def test_an_expired_key_is_refused(tmp_path):
     old = make_key("a", days=1, now=datetime.now(UTC) - timedelta(days=3))
     own, _ = write_key(old, tmp_path)
     with pytest.raises(BezoarError, match=r"expired on .*; make a new key"):
+        read_key(own)
+
+
+def test_throwaway_keys_are_valid_when_a_run_goes_on_after_years(tmp_path):
+    _local._make_keys(["0"], tmp_path)
+    certificate = x509.load_pem_x509_certificate(read_key(tmp_path / "0.key").certificate)
+    assert certificate.not_valid_after_utc > datetime.now(UTC) + timedelta(days=3000)
+
+
+@pytest.mark.parametrize("days", [0, -1, 3_000_000, 10**12, float("nan")])
+def test_a_key_is_valid_for_a_time_that_a_certificate_can_tell(days):
+    with pytest.raises(BezoarError, match="days: expected more than 0 and at most 1,000,000"):
+        make_key("a", days)
+
+
+def test_an_address_that_nobody_can_reach_is_refused_before_there_is_a_key(tmp_path):
+    with pytest.raises(BezoarError, match=r"address: expected HOST:PORT, .* found 'b.example'"):
+        write_key(make_key("b"), tmp_path, "b.example")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("private", "told"),
+    [
+        (b"", "its private key cannot be read"),
+        (b"-----BEGIN PRIVATE KEY-----\nxx\n-----END PRIVATE KEY-----\n", "cannot be read"),
+        (make_key("a").private, "its private key does not belong to its certificate"),
+    ],
+)
+def test_a_private_key_that_does_not_fit_is_told(tmp_path, private, told):
+    own, _ = write_key(replace(make_key("a"), private=private), tmp_path)
+    with pytest.raises(BezoarError, match=f"key: .*{told}"):
         read_key(own)
 
 

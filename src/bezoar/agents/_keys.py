@@ -21,9 +21,13 @@ from unicodedata import category
 from bezoar._errors import BezoarError
 from bezoar._files import make_folder, write_whole
 from bezoar.agents._extra import needed
+from bezoar.agents._ports import read_address
 
 #: How long a certificate is valid if nothing else is said.
 DAYS = 365
+
+#: How long it may be valid: a certificate must end before the year 10,000.
+MOST_DAYS = 1_000_000
 
 #: What a key file and a peer's file end in.
 KEY, PEER = ".key", ".toml"
@@ -83,6 +87,8 @@ def make_key(name: str, days: float = DAYS, now: datetime | None = None) -> Key:
         raise BezoarError(
             f"name: expected 1 to 64 bytes in UTF-8 without control characters, found {name!r}"
         )
+    if not 0 < days <= MOST_DAYS:
+        raise BezoarError(f"days: expected more than 0 and at most {MOST_DAYS:,}, found {days!r}")
     private = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
     begin = now or datetime.now(UTC) - timedelta(hours=1)
@@ -114,8 +120,11 @@ def write_key(key: Key, folder: Path, address: str = "") -> tuple[Path, Path]:
     """Write a key for its owner alone, and what its neighbours need beside it.
 
     Raises:
-        BezoarError: where there is a key already: who replaces it is known to nobody any more.
+        BezoarError: where there is a key already: who replaces it is known to nobody any more; or
+            where the address is none.
     """
+    if address:
+        read_address("address", address)
     own = key_file(folder, key.name)
     make_folder(folder)
     try:
@@ -161,10 +170,15 @@ def read_key(path: Path) -> Key:
         ) from error
     before, begin, after = content.partition(b"-----BEGIN CERTIFICATE-----")
     certificate = begin + after
-    name, ends = _read_certificate(certificate, f"key: {path}")
-    if b"PRIVATE KEY" not in before:
-        raise BezoarError(f"key: {path}: expected a private key and a certificate, found no key")
-    if ends < datetime.now(UTC):
+    name, found = _read_certificate(certificate, f"key: {path}")
+    serialization: Any = needed("cryptography.hazmat.primitives.serialization")
+    try:
+        private = serialization.load_pem_private_key(before, None)
+    except (ValueError, TypeError) as error:  # the latter where it needs a password
+        raise BezoarError(f"key: {path}: its private key cannot be read: {error}") from None
+    if private.public_key() != found.public_key():
+        raise BezoarError(f"key: {path}: its private key does not belong to its certificate")
+    if (ends := found.not_valid_after_utc) < datetime.now(UTC):
         raise BezoarError(
             f"key: the certificate in {path} expired on {ends:%Y-%m-%d}; make a new key, and hand "
             "the new certificate to the neighbours"
@@ -209,15 +223,15 @@ def _read_peer(path: Path) -> Peer:
     return Peer(name, certificate, document["address"])
 
 
-def _read_certificate(content: bytes, told: str) -> tuple[str, datetime]:
-    """The name in a certificate, and until when it is valid."""
+def _read_certificate(content: bytes, told: str) -> tuple[str, Any]:
+    """The name in a certificate, and the certificate."""
     x509: Any = needed("cryptography.x509")
     try:
         certificate = x509.load_pem_x509_certificate(content)
         [name] = certificate.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)
     except ValueError as error:
         raise BezoarError(f"{told}: expected a certificate in PEM, found none: {error}") from None
-    return str(name.value), certificate.not_valid_after_utc
+    return str(name.value), certificate
 
 
 def same_certificate(one: bytes, other: bytes) -> bool:

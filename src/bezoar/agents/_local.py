@@ -29,8 +29,8 @@ from bezoar.experiments import RunSpec, network_of
 #: Names of a run's folders and files.
 KEYS, AGENTS, PLAN, LOG = "keys", "agents", "plan.json", "log.txt"
 
-#: Throwaway keys are valid for so many days.
-DAYS = 30
+#: Throwaway keys are valid for so many days: a run may go on long after it was interrupted.
+DAYS = 3650
 
 #: Seconds between two looks at how the agents are doing.
 LOOK = 0.2
@@ -74,7 +74,7 @@ def run_local(
     needed("grpc")
     names = network_of(spec).names
     _check_folder(folder, spec)
-    _make_keys(names, folder)
+    _make_keys(names, folder / KEYS)
     plan = {
         "spec": spec.document(),
         "base": str(Path.cwd()),
@@ -140,8 +140,8 @@ def statuses(folder: Path, names: tuple[str, ...]) -> dict[str, Status]:
 
 def _make_keys(names: tuple[str, ...], folder: Path) -> None:
     for name in names:
-        if not key_file(folder / KEYS, name).exists():
-            write_key(make_key(name, DAYS), folder / KEYS)
+        if not key_file(folder, name).exists():
+            write_key(make_key(name, DAYS), folder)
 
 
 def _outcome(folder: Path, names: tuple[str, ...]) -> LocalRun:
