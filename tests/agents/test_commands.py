@@ -369,10 +369,12 @@ def test_an_agent_with_an_unusual_name_finds_its_key(tmp_path, tiny_mnist, monke
         call("start", "run.toml", "--name", "Ward 7", "--peers", "peers", "--listen", "localhost:0")
 
 
-def test_another_run_in_the_same_folder_is_refused(tmp_path, spec_file):
-    (tmp_path / "plan.json").write_text(json.dumps({"spec": {}}))
+@pytest.mark.parametrize("plan", ['{"spec": {}}', '{"holidays": 3}', "[]", "no JSON", ""])
+def test_another_run_in_the_same_folder_is_refused_and_nobodys_file_is_replaced(tmp_path, plan):
+    (tmp_path / "plan.json").write_text(plan)
     with pytest.raises(BezoarError, match="has agents of another run"):
         run_local(RunSpec.read({}), Path(tmp_path), patience=1.0, wait=1.0)
+    assert (tmp_path / "plan.json").read_text() == plan
 
 
 def test_commands_in_the_documentation_have_their_options():

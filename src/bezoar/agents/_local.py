@@ -112,10 +112,12 @@ def run_local(
 def _check_folder(folder: Path, spec: RunSpec) -> None:
     """Refuse a folder in which agents of another run write."""
     try:
-        known = json.loads((folder / PLAN).read_bytes())["spec"]
-    except (OSError, ValueError, LookupError):
+        known = json.loads((folder / PLAN).read_bytes())
+    except FileNotFoundError:
         return
-    if known != spec.document():
+    except ValueError:
+        known = None
+    if not isinstance(known, dict) or known.get("spec") != spec.document():
         raise BezoarError(
             f"folder: {folder} has agents of another run; choose another folder, or remove it"
         )
