@@ -100,7 +100,7 @@ def test_from_keys_to_a_report(tmp_path, spec_file):
     told = call(
         *("start", spec_file, "--name", "2", "--peers", peers),
         *("--listen", f"127.0.0.1:{ports[2]}", "--key", tmp_path / "2" / "2.key"),
-        *("--data", own_data(tmp_path / "2.npz", 2), "--folder", tmp_path / "agents" / "2"),
+        *("--data", own_data(tmp_path / "ward:no=2.npz", 2), "--folder", tmp_path / "agents" / "2"),
         *("--observers", observers, "--workers", 1),
     )
     several.join()

@@ -129,14 +129,15 @@ def run_agent(setting: Setting, watch: Callable[[Event], Any] | None = None) -> 
 
 def _prepared(setting: Setting) -> tuple[Prepared, data.Partition]:
     """The run with the agent's data, and which agent holds which samples."""
-    if setting.data is None:
-        run = prepare(setting.spec)
-        _refuse(run)
-        return run, run.partition()
-    fields = {name: getattr(setting.spec, name) for name in setting.spec.model_fields_set}
-    own = {"dataset": str(setting.data.resolve()), "samples": None, "partition": "iid"}
-    run = prepare(RunSpec.read({**fields, **own}))
+    spec = setting.spec
+    if setting.data is not None:
+        fields = {name: getattr(spec, name) for name in spec.model_fields_set}
+        dataset = {"name": "npz", "path": str(setting.data.resolve())}
+        spec = RunSpec.read({**fields, "dataset": dataset, "samples": None, "partition": "iid"})
+    run = prepare(spec)
     _refuse(run)
+    if setting.data is None:
+        return run, run.partition()
     count, agents = len(run.dataset.train), run.network.agents
     ends = np.zeros(agents + 1, dtype=np.int64)
     ends[_number(setting, run) + 1 :] = count
