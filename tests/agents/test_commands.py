@@ -4,7 +4,6 @@ import json
 import re
 import sys
 import tomllib
-import urllib.request
 from pathlib import Path
 
 import numpy as np
@@ -32,7 +31,6 @@ from bezoar.agents import (
     write_peer,
 )
 from bezoar.agents._ports import free_ports
-from bezoar.agents._prometheus import serve_metrics
 from bezoar.agents._records import MEASURED, METRICS, Records
 from bezoar.cli._main import app
 from bezoar.experiments import RunSpec, Store, agreement, network_of, read_toml, run_all
@@ -291,28 +289,6 @@ def stop_in_round(monkeypatch, number):
         self.exchange = watched
 
     monkeypatch.setattr(Neighbours, "__init__", init)
-
-
-def test_metrics_for_prometheus():
-    [port] = free_ports(1)
-    status = {"name": "b", "round": 7, "accuracy": 0.5, "test_loss": None, "bytes_sent": 10}
-    status |= {"bytes_received": 20, "jumps": 1, "peers": {"c": {"misses": {"late": 3}}}}
-    where = f"127.0.0.1:{port}"
-    with serve_metrics(where, lambda: status), urllib.request.urlopen(f"http://{where}") as answer:
-        text = answer.read().decode()
-    assert 'bezoar_round{agent="b"} 7.0' in text
-    assert 'bezoar_misses_total{agent="b",peer="c",reason="late"} 3.0' in text
-    assert "test_loss" not in text
-
-
-def test_a_port_for_prometheus_that_cannot_be_is_told():
-    with (
-        pytest.raises(
-            BezoarError, match=r"prometheus: expected HOST:PORT, .* found 'localhost:70000'"
-        ),
-        serve_metrics("localhost:70000", dict),
-    ):
-        pass
 
 
 def test_who_lacks_the_extra_is_told_what_to_install(monkeypatch, tmp_path):

@@ -30,10 +30,11 @@ def serve_metrics(where: str | None, status: "Callable[[], Status]") -> Iterator
         return
     client: Any = needed("prometheus_client")
     host, port = read_address("prometheus", where)
+    host = host.strip("[]") or "127.0.0.1"  # brackets are around an address of IPv6
     registry = client.CollectorRegistry()
     registry.register(_Collector(status))
     try:
-        server, thread = client.start_http_server(port, host or "127.0.0.1", registry)
+        server, thread = client.start_http_server(port, host, registry)
     except OSError as error:
         raise BezoarError(f"prometheus: {where} cannot be used: {error.strerror}") from error
     try:
