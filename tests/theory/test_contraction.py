@@ -131,3 +131,9 @@ def test_rules_without_poisoned_agents_approximate_their_own_matrix(rule):
 def test_wrong_shapes_are_refused():
     with pytest.raises(BezoarError, match=r"expected one shape \[..., 10, D\]"):
         theory.measured_contraction(np.ones((9, 2)), np.ones((9, 2)), networks.fan(), "uniform")
+
+
+@pytest.mark.parametrize("shape", [(10, 0), (0, 10, 3)])
+def test_no_exchange_and_no_coordinate_are_refused(shape):
+    with pytest.raises(BezoarError, match="at least one exchange and D of at least 1"):
+        theory.measured_contraction(np.ones(shape), np.ones(shape), networks.fan(), "uniform")

@@ -60,3 +60,41 @@ def test_many_agents():
     for kind in ("uniform", "mixing"):
         assert 1 < theory.connectivity(network, kind).lam < 2
     assert theory.worst_contamination(network, 8).value == pytest.approx(8 / 9)
+
+
+COMMON = {"smoothness": 1.0, "heterogeneity": 1.0, "initial_gap": 1.0, "iterations": 1}
+ROBUST = COMMON | {"lam": 0.2, "beta": 0.0, "rho": 0.05}
+MEAN = COMMON | {"mixing_gap": 0.2, "agents": 10, "regular": 9, "disturbance": 1.0}
+CLEAN = theory.contamination(networks.ring(agents=6, poisoned=0))
+SAMPLES = [[1.0], [1.0]]
+
+
+@pytest.mark.parametrize("value", [1e200, np.inf])
+@pytest.mark.parametrize(
+    ("function", "numbers", "fields"),
+    [
+        (theory.robust_bound, ROBUST, "lam beta smoothness heterogeneity initial_gap"),
+        (theory.weighted_mean_bound, MEAN, "mixing_gap smoothness heterogeneity disturbance"),
+        (
+            theory.lower_bound_instances,
+            {"regular": 4, "poisoned": 4},
+            "heterogeneity disturbance smoothness",
+        ),
+        (theory.learning_error_orders, {"rates": CLEAN}, "heterogeneity"),
+        (theory.softmax_smoothness, {"features": [SAMPLES]}, "decay"),
+        (theory.softmax_infimum, {"features": SAMPLES, "labels": [0, 1]}, "decay"),
+    ],
+)
+def test_constants_with_which_nothing_can_be_computed_are_refused(function, numbers, fields, value):
+    for field in fields.split():
+        with pytest.raises(BezoarError, match=rf"{field}: expected a number from 0 to 1e\+60"):
+            function(**(numbers | {field: value}))
+
+
+@pytest.mark.parametrize(
+    ("bound", "numbers"), [(theory.robust_bound, ROBUST), (theory.weighted_mean_bound, MEAN)]
+)
+def test_the_largest_constants_have_finite_bounds(bound, numbers):
+    constants = ("smoothness", "heterogeneity", "disturbance", "initial_gap")
+    found = bound(**(numbers | {name: 1e60 for name in constants if name in numbers}))
+    assert np.isfinite([found.proved, found.total, found.consensus]).all()

@@ -10,8 +10,8 @@ from math import inf
 
 import numpy as np
 
-from bezoar._checks import non_negative
 from bezoar.networks import Network, check_network
+from bezoar.theory._theorems import finite
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def learning_error_orders(
         The row of the best majority-dominant rule, and that of the weighted mean. The weighted
         mean has the smaller order where ``δ < δ_max``.
     """
-    square = non_negative("heterogeneity", heterogeneity) ** 2
+    square = finite("heterogeneity", heterogeneity) ** 2
     majority = rates.delta_max**2 * square if rates.delta_max < 0.5 else inf
     return (
         LearningErrorOrder("RAgg", "Θ(δ_max² ξ²)", majority),

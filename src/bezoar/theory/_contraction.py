@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from bezoar._arrays import Floats
-from bezoar._checks import non_negative
+from bezoar._checks import share
 from bezoar._errors import BezoarError
 from bezoar.networks import Network, check_network
 from bezoar.theory._connectivity import MATRIX_OF, virtual_mixing
@@ -59,10 +59,9 @@ def contraction_orders(delta_max: float) -> tuple[ContractionOrder, ...]:
     Compare orders with each other, or over the local contamination rate ``δ_max``. Do not compare
     them with the condition ``ρ < (1−λ)/4``: for that, measure ρ with :func:`measured_contraction`.
     """
-    if non_negative("delta_max", delta_max) > 1:
-        raise BezoarError(f"delta_max: expected a number from 0 to 1, found {delta_max!r}")
+    rate = share("delta_max", delta_max)
     return tuple(
-        ContractionOrder(rule, order, formula(delta_max), MATRIX_OF[rule])
+        ContractionOrder(rule, order, formula(rate), MATRIX_OF[rule])
         for rule, (order, formula) in _TABLE_1.items()
     )
 
@@ -103,10 +102,11 @@ def measured_contraction(
     """
     network = check_network(network)
     sent, made = np.asarray(messages), np.asarray(outputs)
-    if sent.shape != made.shape or sent.ndim < 2 or sent.shape[-2] != network.agents:
+    one = sent.shape == made.shape and sent.ndim >= 2 and sent.shape[-2] == network.agents
+    if not one or not sent.size:
         raise BezoarError(
-            f"messages, outputs: expected one shape [..., {network.agents}, D], "
-            f"found {sent.shape} and {made.shape}"
+            f"messages, outputs: expected one shape [..., {network.agents}, D] with at least one "
+            f"exchange and D of at least 1, found {sent.shape} and {made.shape}"
         )
     types = (each.dtype if each.dtype.kind == "f" else np.float64 for each in (sent, made))
     # Eight units in the last place of the coarser of the two types.

@@ -21,6 +21,7 @@ from bezoar._arrays import Floats
 from bezoar._checks import positive, whole
 from bezoar._errors import BezoarError
 from bezoar.theory._contamination import contamination
+from bezoar.theory._theorems import finite
 
 
 @dataclass(frozen=True)
@@ -115,7 +116,8 @@ def lower_bound_instances(
     """
     R = whole("regular", regular, 2)
     whole("poisoned", poisoned, 1, R - 1 if R < 4 else 2 * R - 3 - R % 2)
-    magnitude = min(positive("heterogeneity", heterogeneity), positive("disturbance", disturbance))
+    given = {"heterogeneity": heterogeneity, "disturbance": disturbance, "smoothness": smoothness}
+    xi, A, L = (finite(field, positive(field, found)) for field, found in given.items())
     network = networks.create("lower_bound", regular=R, poisoned=poisoned)
     switched: tuple[int, ...]
     if R < 4 or poisoned < 4:
@@ -135,8 +137,8 @@ def lower_bound_instances(
         switched=switched,
         dummies=tuple(dummies),
         delta_max=contamination(network).delta_max,
-        magnitude=magnitude,
-        smoothness=positive("smoothness", smoothness),
+        magnitude=min(xi, A),
+        smoothness=L,
         constant=constant,
     )
 

@@ -16,8 +16,9 @@ from scipy.optimize import minimize
 from scipy.special import entr, log_softmax
 
 from bezoar._arrays import Floats
-from bezoar._checks import non_negative, whole
+from bezoar._checks import whole
 from bezoar._errors import BezoarError
+from bezoar.theory._theorems import finite
 
 #: L-BFGS stops when no entry of the gradient is larger.
 TOLERANCE = 1e-8
@@ -33,7 +34,7 @@ def softmax_smoothness(features: Iterable[ArrayLike], decay: float = 0.0) -> flo
         features: for each agent its samples ``[n_w, F]``, the constant column included.
         decay: the weight decay.
     """
-    non_negative("decay", decay)
+    finite("decay", decay)
     largest = []
     for x in map(_samples, features):
         # XᵀX and XXᵀ have the same largest eigenvalue: take the smaller matrix.
@@ -96,7 +97,7 @@ def softmax_infimum(
         wrong = f"the shape {w.shape}" if w.shape != (len(x),) else w.min()
         raise BezoarError(f"weights: expected {len(x)} positive numbers, found {wrong}")
     w = w / w.sum()
-    non_negative("decay", decay)
+    finite("decay", decay)
     whole("iterations", iterations, 1)
     rows = np.arange(len(x))
 

@@ -7,12 +7,14 @@
 (True, 0.539)
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf, sqrt
 
 from bezoar._checks import non_negative, whole
 from bezoar._errors import BezoarError
+
+#: The largest constant: the bounds, which have products of squares, are finite with it.
+LARGEST = 1e60
 
 
 @dataclass(frozen=True)
@@ -112,10 +114,10 @@ def robust_bound(
         initial_gap: ``f(x⁰) − f*``, or anything larger.
         iterations: ``K``.
     """
-    lam, beta = non_negative("lam", lam), non_negative("beta", beta)
+    lam, beta = finite("lam", lam), finite("beta", beta)
     omega = 1 - lam - 4 * non_negative("rho", rho)
-    named = {"smoothness": smoothness, "heterogeneity": heterogeneity, "initial_gap": initial_gap}
-    L, xi, gap = _finite(named)
+    L, xi = finite("smoothness", smoothness), finite("heterogeneity", heterogeneity)
+    gap = finite("initial_gap", initial_gap)
     K = whole("iterations", iterations, 1)
     start = 4 * gap / sqrt(K)
     needed = drift = contamination = consensus = proved = inf
@@ -162,9 +164,9 @@ def weighted_mean_bound(
         initial_gap: ``f(x⁰) − f*``, or anything larger.
         iterations: ``K``.
     """
-    omega = 1 - non_negative("mixing_gap", mixing_gap)
-    named = {"smoothness": smoothness, "heterogeneity": heterogeneity, "initial_gap": initial_gap}
-    L, xi, gap, A = _finite(named | {"disturbance": disturbance})
+    omega = 1 - finite("mixing_gap", mixing_gap)
+    L, xi = finite("smoothness", smoothness), finite("heterogeneity", heterogeneity)
+    gap, A = finite("initial_gap", initial_gap), finite("disturbance", disturbance)
     W = whole("agents", agents, 1)
     R = whole("regular", regular, 1, W)
     K = whole("iterations", iterations, 1)
@@ -188,8 +190,8 @@ def weighted_mean_bound(
     return Guarantee("Theorem 2", K, omega, conditions, terms, consensus, total)
 
 
-def _finite(numbers: Mapping[str, float]) -> list[float]:
-    for field, found in numbers.items():
-        if non_negative(field, found) == inf:
-            raise BezoarError(f"{field}: expected a finite number of at least 0, found {found!r}")
-    return [float(found) for found in numbers.values()]
+def finite(field: str, found: float) -> float:
+    """``found`` as a float, or an error unless it is a number from 0 that is not too large."""
+    if non_negative(field, found) > LARGEST:
+        raise BezoarError(f"{field}: expected a number from 0 to {LARGEST:g}, found {found!r}")
+    return float(found)
