@@ -1,6 +1,7 @@
 import stat
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from cryptography import x509
@@ -33,6 +34,11 @@ def test_agents_may_be_called_anything(tmp_path, name):
     assert agent_folder(tmp_path, name).resolve().parent == tmp_path / "agents"
     assert read_key(own).name == name
     assert list(read_peers(tmp_path)) == [name]
+
+
+def test_agents_of_different_names_have_different_files():
+    names = ["Ward 19b", "Ward\u2019b", "Ward%2019b", "Ward_19b", ".a", "%2ea", "\udcff"]
+    assert len({agent_folder(Path(), name) for name in names}) == len(names)
 
 
 @pytest.mark.parametrize("name", ["", "病" * 22, "a\nb", "\x1b[2J", "\udcff"])

@@ -249,7 +249,10 @@ def one_line(text: str) -> str:
 
 
 def file_name(name: str) -> str:
-    """A name as a file's: what cannot be in one, and a dot in front, is written as its code."""
+    """A name as a file's: what cannot be in one, and a dot in front, is written as its bytes."""
     return "".join(
-        letter if letter.isalnum() or letter in "-_." else f"%{ord(letter):x}" for letter in name
+        letter
+        if letter.isalnum() or letter in "-_."
+        else "".join(f"%{byte:02x}" for byte in letter.encode(errors="surrogatepass"))
+        for letter in name
     ).replace(".", "%2e", name.startswith("."))
