@@ -83,7 +83,7 @@ class Asker:
         self, key: Key, peer: Peer, spec: bytes, dtype: np.dtype[Any], length: int
     ) -> None:
         self._grpc: Any = needed("grpc")
-        self.peer, self.received = peer, 0
+        self.received = 0
         self._spec, self._dtype, self._length = spec, dtype, length
         self._channel = connected(key, peer, largest_piece(length, dtype))
         self._pull = self._channel.unary_stream(f"/{SERVICE}/{PULL}")

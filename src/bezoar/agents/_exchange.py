@@ -1,6 +1,6 @@
 """The exchange of one agent: its rule, applied to what it received."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import NoReturn
 
 import numpy as np
@@ -31,6 +31,7 @@ class OverNetwork:
         self._rule, self._agent, self._neighbours = run.aggregator, agent, neighbours
         self._layer, self._device = task.output_layer, task.device
         [self._network] = run.network.turns
+        self._row = self._network.mixing(self._rule.wiring()[0])[[agent]].toarray()[0]
         self.remember = bool(self._rule.remembers())
         self._number, self._reached, self._iterations = 0, 0, iterations
 
@@ -66,15 +67,12 @@ class OverNetwork:
             self._not_told()
         own = sent.messages[0, 0]
         heard, self._reached = self._neighbours.exchange(self._number, self._offer(sent))
-        names = self._network.names
-        received = {names.index(name): vector for name, vector in heard.items()}
-        vectors = (torch.from_numpy(received[agent]) for agent in sorted(received))
-        inputs = [own, *(vector.to(self._device) for vector in vectors)]
-        known = {name: values[0, 0] for name, values in sent.remembered.items()}
-        model = self._apply(inputs, sorted(received), known, sent)
+        received = {self._network.names.index(name): each for name, each in heard.items()}
+        others = sorted(received)
+        vectors = (torch.from_numpy(received[other]).to(self._device) for other in others)
         if out is None:
             out = torch.empty_like(sent.messages)
-        out[0, 0] = model
+        out[0, 0] = self._apply(torch.stack([own, *vectors]), others, sent)
         return out, None
 
     def _offer(self, sent: Sent) -> Offer:
@@ -86,40 +84,33 @@ class OverNetwork:
         links = zip(sent.false.receivers.tolist(), sent.false.rows.tolist(), strict=True)
         return Offer(message, {self._network.names[to]: values[row].copy() for to, row in links})
 
-    def _apply(
-        self,
-        inputs: Sequence[Tensor],
-        heard: Sequence[int],
-        known: Mapping[str, Tensor],
-        sent: Sent,
-    ) -> Tensor:
+    def _apply(self, inputs: Tensor, heard: Sequence[int], sent: Sent) -> Tensor:
         """The rule's output; the own message where the rule cannot do with so few inputs."""
         estimate = estimate_of(self._rule, self._network, self._agent, heard)
         if len(inputs) < self._rule.inputs_needed(estimate or 0):
             return inputs[0]
-        mixing = mixing_of(self._rule, self._network, self._agent, heard)
-        senders, held, losses = (self._agent, *heard), torch.stack(list(inputs)), None
+        mixing = mixing_of(self._row, self._agent, heard)
+        senders, losses = (self._agent, *heard), None
         if samples := self._rule.samples_judged():
             assert sent.judge is not None
-            losses = sent.judge(0, self._agent, held, samples)
+            losses = sent.judge(0, self._agent, inputs, samples)
+        known = {name: values[0, 0] for name, values in sent.remembered.items()}
         when = (sent.iteration, sent.progress)
         return aggregate_at(
-            *(self._rule, held, mixing, estimate, senders, known, *when, self._layer, losses)
+            *(self._rule, inputs, mixing, estimate, senders, known, *when, self._layer, losses)
         )
 
     def _not_told(self) -> NoReturn:
         raise BezoarError("listening: agents on several machines do not tell whom they listen to")
 
 
-def mixing_of(rule: Aggregator, network: Network, agent: int, heard: Sequence[int]) -> Floats:
-    """``[m]`` an agent's row of the mixing matrix: the own weight first, then of those heard.
+def mixing_of(row: Floats, agent: int, heard: Sequence[int]) -> Floats:
+    """``[m]`` of an agent's row of the mixing matrix the own weight, then of those heard.
 
     The weights of neighbours that are missing go to the own model.
     """
-    matrix = network.mixing(rule.wiring()[0])
-    row = matrix[[agent]].toarray()[0]
-    missing = [other for other in network.neighbours(agent) if other not in heard]
     weights: Floats = row[[agent, *heard]]
+    missing = np.setdiff1d(np.flatnonzero(row), [agent, *heard])
     weights[0] += row[missing].sum()
     return weights
 

@@ -131,13 +131,11 @@ def answer(kind: Kind, number: int, spec: bytes, vector: Vector | None = None) -
         spec: the hash of what the sender trains.
         vector: ``[D]`` the message.
     """
-    code, length = 0, 0
-    if vector is not None:
-        code, length = _code(vector.dtype), vector.size
-    header = _HEADER.pack(MAGIC, kind, code, length, number, spec)
     if vector is None:
-        yield header
+        yield _HEADER.pack(MAGIC, kind, 0, 0, number, spec)
         return
+    code = next(code for code, known in DTYPES.items() if known == vector.dtype)
+    header = _HEADER.pack(MAGIC, kind, code, vector.size, number, spec)
     content = _bytes_of(np.ascontiguousarray(vector))
     yield header + content[:PIECE]  # a short message is one piece
     for start in range(PIECE, len(content), PIECE):
@@ -214,10 +212,6 @@ def _check_header(header: bytes, expected: Expected) -> None:
 def _bytes_of(vector: Vector) -> memoryview:
     """The memory of some numbers."""
     return vector.data.cast("B")
-
-
-def _code(dtype: np.dtype[Any]) -> int:
-    return next(code for code, known in DTYPES.items() if known == dtype)
 
 
 def _is_finite(vector: Vector) -> bool:

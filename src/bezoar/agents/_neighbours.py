@@ -121,11 +121,6 @@ class Neighbours:
         self._threads = ThreadPoolExecutor(max(1, len(self._askers)), "bezoar-asks")
 
     @property
-    def port(self) -> int:
-        """Where it listens."""
-        return int(self._server.port)
-
-    @property
     def received(self) -> int:
         """The bytes of messages received."""
         return sum(asker.received for asker in self._askers.values())

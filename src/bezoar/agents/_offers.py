@@ -58,13 +58,10 @@ class Offers:
             so many seconds.
         """
         with self._changed:
-            self._changed.wait_for(
-                lambda: self._closed or max(self._rounds, default=0) >= number, seconds
-            )
+            self._changed.wait_for(lambda: self._closed or self.newest >= number, seconds)
             if number in self._rounds:
                 return self._rounds[number]
-            newest = max(self._rounds, default=0)
-            return newest if newest > number else None
+            return self.newest if self.newest > number else None
 
     def taken(self, receiver: str, number: int) -> None:
         """Note that a neighbour has received all of a round's message."""
