@@ -3,11 +3,14 @@
 import threading
 import time
 from dataclasses import replace
+from math import inf, nan
 
 import numpy as np
+import pytest
 from ring_of_agents import FLOAT, KEYS, LENGTH, Ring, offer, reasons
 from rogues import Cable
 
+from bezoar import BezoarError
 from bezoar.agents import Neighbours, Offer
 from bezoar.agents._messages import Miss
 
@@ -24,6 +27,30 @@ def test_everybody_hears_everybody_in_every_round():
                     np.testing.assert_array_equal(vector, np.full(LENGTH, ord(other) + number))
         assert not any(t.misses for each in ring.agents.values() for t in each.tallies.values())
         assert ring.agents["a"].received == ring.agents["a"].sent
+
+
+@pytest.mark.parametrize("seconds", [1e10, inf])
+def test_patience_may_have_no_end(seconds):
+    with Ring(patience=seconds, wait=seconds) as ring:
+        for name in "ab":
+            ring.start(name)
+        guard = threading.Timer(100, ring.stack.close)  # should they wait for ever
+        guard.start()
+        for number in (1, 2):
+            found = ring.round(number)
+            assert {name: list(heard) for name, (heard, _) in found.items()} == {
+                "a": ["b"],
+                "b": ["a"],
+            }
+        ring.agents["a"].linger(2)
+        guard.cancel()
+
+
+@pytest.mark.parametrize("option", ["patience", "wait"])
+@pytest.mark.parametrize("seconds", [0, -1.0, nan, "3"])
+def test_times_that_cannot_be_waited_are_refused(option, seconds):
+    with Ring(**{option: seconds}) as ring, pytest.raises(BezoarError, match=f"{option}: expected"):
+        ring.start("a")
 
 
 def test_a_message_may_differ_by_receiver():

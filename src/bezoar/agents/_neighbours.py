@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from bezoar._checks import positive
 from bezoar.agents._asker import Asker
 from bezoar.agents._keys import Key, Peer
 from bezoar.agents._messages import Miss, MissError, Vector
@@ -28,6 +29,9 @@ EVENTS = 1000
 
 #: Seconds between two looks at whether the agent is to end, while it waits for others to begin.
 LOOK = 0.2
+
+#: Nobody is waited for longer than ten years: gRPC takes a deadline far beyond for one in the past.
+LONGEST = 10 * 365 * 86_400.0
 
 
 class StoppedError(Exception):
@@ -107,7 +111,9 @@ class Neighbours:
         stopped: threading.Event | None = None,
     ) -> None:
         self._stopped = stopped or threading.Event()
-        self._patience, self._wait, self._watch = patience, wait, watch
+        self._patience = min(positive("patience", patience), LONGEST)
+        self._wait = min(positive("wait", wait), LONGEST)
+        self._watch = watch
         self.tallies = {peer.name: Tally() for peer in peers}
         self._events: deque[Event] = deque(maxlen=EVENTS)
         self.jumps = 0
