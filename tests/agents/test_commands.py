@@ -316,6 +316,7 @@ def test_attacks_that_need_to_hear_others_first_are_refused(tmp_path, tiny_mnist
         ({"algorithm": "gossip"}, "algorithm gossip: .*allowed: adapt_then_combine, combine_then"),
         ({"algorithm": "gradient_tracking"}, "algorithm gradient_tracking: .* one model an iter"),
         ({"aggregator": "foolsgold"}, "foolsgold: it sums up what each neighbour changes"),
+        ({"listening": [3]}, r"listening: agents .* do not tell .*, found \[3\]; allowed: \[\]"),
         ({"rounds": 2}, "rounds: agents .* exchange once an iteration, found 2; allowed: 1"),
         ({"silent_agents": 0.1}, "silent_links, silent_agents: .*; allowed: 0"),
         ({"network": {"over_time": ["ring", "line"]}}, "the same neighbours in every iteration"),

@@ -170,6 +170,11 @@ def _refuse(run: Prepared) -> None:
             "rounds: agents in processes of their own exchange once an iteration, found "
             f"{run.spec.rounds}; allowed: 1"
         )
+    if run.spec.listening:
+        raise BezoarError(
+            "listening: agents in processes of their own do not tell whom they listen to, found "
+            f"{list(run.spec.listening)}; allowed: []"
+        )
     if run.run.network is not run.network:
         raise BezoarError(
             "silent_links, silent_agents: agents in processes of their own are silent only if they "

@@ -1,14 +1,12 @@
 """The exchange of one agent: its rule, applied to what it received."""
 
 from collections.abc import Collection, Sequence
-from typing import NoReturn
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from bezoar._arrays import Floats
-from bezoar._errors import BezoarError
 from bezoar.agents._neighbours import Neighbours
 from bezoar.agents._offers import Offer
 from bezoar.aggregators import Aggregator
@@ -50,8 +48,8 @@ class OverNetwork:
 
     @property
     def links(self) -> Links:
-        """Nobody is asked who listened to whom."""
-        return self._not_told()
+        """Nobody is asked who listened to whom: specs that ask are refused."""
+        raise NotImplementedError
 
     def __call__(
         self, sent: Sent, tell: bool = False, out: Tensor | None = None
@@ -60,11 +58,9 @@ class OverNetwork:
 
         Args:
             sent: ``[1, 1, D]`` what the agent sends.
-            tell: must be false.
+            tell: whether to tell who listened to whom, which nobody asks.
             out: ``[1, 1, D]`` where to write the next model.
         """
-        if tell:
-            self._not_told()
         own = sent.messages[0, 0]
         heard, self._reached = self._neighbours.exchange(self._number, self._offer(sent))
         received = {self._network.names.index(name): each for name, each in heard.items()}
@@ -99,9 +95,6 @@ class OverNetwork:
         return aggregate_at(
             *(self._rule, inputs, mixing, estimate, senders, known, *when, self._layer, losses)
         )
-
-    def _not_told(self) -> NoReturn:
-        raise BezoarError("listening: agents on several machines do not tell whom they listen to")
 
 
 def mixing_of(row: Floats, agent: int, heard: Sequence[int]) -> Floats:
