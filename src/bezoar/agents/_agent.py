@@ -41,7 +41,7 @@ class Setting:
         wait: seconds to wait for neighbours that have not begun yet.
         data: its own samples, a ``.npz`` file; by default those that the spec gives it.
         observers: who may ask for status and results, beside its owner.
-        checkpoint_seconds: training that may be lost when the process dies.
+        checkpoint_seconds: how many seconds of training may be lost when the process dies.
         prometheus: where to serve metrics, ``HOST:PORT``; by default nowhere.
         workers: how many threads; by default one a core.
         stay: whether to go on answering after the last round, until it is stopped.
@@ -80,7 +80,8 @@ def run_agent(setting: Setting, watch: Callable[[Event], Any] | None = None) -> 
     agent = _number(setting, run)
     make_folder(setting.folder)
     neighbours = _neighbours_of(setting, run, agent)
-    spec, checkpoint = agreement(setting.spec, run.network), setting.folder / CHECKPOINT
+    path, spec = setting.folder / CHECKPOINT, agreement(setting.spec, run.network)
+    start = Checkpoint.load(path) if path.exists() else None
     with Workers(setting.workers) as workers, _stopping() as stopped:
         records = Records(setting, run.network, spec)
         connections: list[Neighbours] = []
@@ -93,7 +94,7 @@ def run_agent(setting: Setting, watch: Callable[[Event], Any] | None = None) -> 
                     sample.size,
                     patience=setting.patience,
                     # Who goes on from a checkpoint joins a run that is under way.
-                    wait=setting.patience if checkpoint.exists() else setting.wait,
+                    wait=setting.wait if start is None else setting.patience,
                     observers=setting.observers,
                     documents=records.documents,
                     watch=records.watching(watch),
@@ -102,18 +103,13 @@ def run_agent(setting: Setting, watch: Callable[[Event], Any] | None = None) -> 
             )
             return OverNetwork(task, connections[0], run.spec.iterations)
 
-        def keep(reached: Checkpoint) -> None:
-            records.advanced(reached)
-            keeper.see(reached)
-
         try:
             engine = one_agent(run, agent, workers, partition, exchanges)
             records.begin(connections[0])
-            keeper = _Keeper(checkpoint, engine.iterations, setting.checkpoint_seconds, stopped)
+            keeper = _Keeper(setting, records, stopped)
             with serve_metrics(setting.prometheus, records.status):
-                start = keeper.last()
                 records.resume(start)
-                [history] = engine.train(start=start, keep=keep)
+                [history] = engine.train(start=start, keep=keeper.see)
                 records.finish(history)
                 connections[0].linger(engine.iterations)
                 while setting.stay and not stopped.wait(1.0):
@@ -217,25 +213,19 @@ def _neighbours_of(setting: Setting, run: Prepared, agent: int) -> list[Peer]:
 
 
 class _Keeper:
-    """Writes a checkpoint now and then, at the end, and when the process is asked to end."""
+    """Records every iteration; keeps a checkpoint now and then, at the end, and when stopped."""
 
-    def __init__(
-        self, path: Path, iterations: int, seconds: float, stopped: threading.Event
-    ) -> None:
-        self._path, self._iterations = path, iterations
-        self._seconds, self._stopped = seconds, stopped
+    def __init__(self, setting: Setting, records: Records, stopped: threading.Event) -> None:
+        self._setting, self._records, self._stopped = setting, records, stopped
         self._written = time.monotonic()
 
-    def last(self) -> Checkpoint | None:
-        """Where the agent stood when it was last written, if it was."""
-        return Checkpoint.load(self._path) if self._path.exists() else None
-
     def see(self, checkpoint: Checkpoint) -> None:
-        """Write it if it is time."""
+        """Record where the agent stands, and write a checkpoint if it is time."""
+        self._records.advanced(checkpoint)
         stopped = self._stopped.is_set()
-        done = checkpoint.iteration == self._iterations
-        if stopped or done or time.monotonic() - self._written >= self._seconds:
-            checkpoint.save(self._path)
+        done = checkpoint.iteration == self._setting.spec.iterations
+        if stopped or done or time.monotonic() - self._written >= self._setting.checkpoint_seconds:
+            checkpoint.save(self._setting.folder / CHECKPOINT)
             self._written = time.monotonic()
         if stopped:
             raise StoppedError
