@@ -142,5 +142,7 @@ def test_rules_that_cannot_be_checked():
         theory.check_majority_dominance(aggregators.create("lfighter"))
     with pytest.raises(BezoarError, match="rule: expected outputs of the shape"):
         theory.check_majority_dominance(lambda messages, network: messages[0])
+    with pytest.raises(BezoarError, match=r"rule: expected an aggregator, .* found 'faba'"):
+        theory.check_majority_dominance("faba")
     with pytest.raises(BezoarError, match="cases: expected"):
         theory.check_majority_dominance(aggregators.create("mean"), cases=0)

@@ -157,3 +157,9 @@ def test_who_is_poisoned_already_plays_no_part():
 def test_counts_that_cannot_be_are_refused(worst, count):
     with pytest.raises(BezoarError, match=r"poisoned: expected an integer from 0 to 9, found"):
         worst(networks.fan(agents=10), count)
+
+
+@pytest.mark.parametrize("kind", ["uniform", "mixing"])
+def test_a_mixing_matrix_that_there_is_not_is_refused(kind):
+    with pytest.raises(BezoarError, match="mixing: 'metropolitan' is not known"):
+        theory.worst_connectivity(networks.fan(), 1, kind, "metropolitan")

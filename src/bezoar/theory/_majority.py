@@ -119,6 +119,10 @@ def check_majority_dominance(
     """
     import torch
 
+    if not callable(rule):
+        raise BezoarError(
+            f"rule: expected an aggregator, or a function of messages and a network, found {rule!r}"
+        )
     whole("cases", cases, 1)
     whole("seed", seed, 0)
     positive("tolerance", tolerance)

@@ -17,7 +17,7 @@ from scipy import sparse
 from bezoar._arrays import Floats, Ints
 from bezoar._checks import whole
 from bezoar._options import choose
-from bezoar.networks import Network, check_network, place, worst_agent
+from bezoar.networks import MIXINGS, Network, check_network, place, worst_agent
 from bezoar.theory._connectivity import KINDS, placements
 
 Placement = tuple[int, ...]
@@ -91,6 +91,7 @@ def worst_connectivity(
     count = whole("poisoned", poisoned, 0, network.agents - 1)
     whole("effort", effort, 0)
     choose("kind", kind, KINDS)
+    choose("mixing", mixing, MIXINGS)
     if kind == "mixing":
         return _worst_mixing(network, count, mixing)
     entries = network.agents + network.adjacency.nnz
