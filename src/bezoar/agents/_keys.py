@@ -223,14 +223,14 @@ def _read_peer(path: Path) -> Peer:
     return Peer(name, certificate, document["address"])
 
 
-def _read_certificate(content: bytes, told: str) -> tuple[str, Any]:
+def _read_certificate(content: bytes, source: str) -> tuple[str, Any]:
     """The name in a certificate, and the certificate."""
     x509: Any = needed("cryptography.x509")
     try:
         certificate = x509.load_pem_x509_certificate(content)
         [name] = certificate.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)
     except ValueError as error:
-        raise BezoarError(f"{told}: expected a certificate in PEM, found none: {error}") from None
+        raise BezoarError(f"{source}: expected a certificate in PEM, found none: {error}") from None
     return str(name.value), certificate
 
 

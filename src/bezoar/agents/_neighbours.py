@@ -245,4 +245,4 @@ class Neighbours:
         for asker in self._askers.values():
             asker.close()
         self._threads.shutdown(cancel_futures=True)
-        self._server.close(grace=0.5)
+        self._server.close()

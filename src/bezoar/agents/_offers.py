@@ -69,14 +69,12 @@ class Offers:
             self._taken[receiver] = max(number, self._taken.get(receiver, 0))
             self._changed.notify_all()
 
-    def wait_until_taken(self, receivers: set[str], number: int, seconds: float) -> bool:
-        """Wait until all these neighbours have a round's message; whether they do."""
-
-        def everybody() -> bool:
-            return all(self._taken.get(name, 0) >= number for name in receivers)
-
+    def wait_until_taken(self, receivers: set[str], number: int, seconds: float) -> None:
+        """Wait until all these neighbours have a round's message, so many seconds at the most."""
         with self._changed:
-            return self._changed.wait_for(everybody, seconds)
+            self._changed.wait_for(
+                lambda: all(self._taken.get(name, 0) >= number for name in receivers), seconds
+            )
 
     def close(self) -> None:
         """Send those away who wait."""

@@ -52,7 +52,6 @@ MODELS = "models"
 
 _COLUMNS = ("iteration", *MEASURED, "seconds", "bytes_sent", "bytes_received", "misses")
 
-
 #: A text that others may have written, in one line.
 Line = Annotated[str, Field(pattern=r"^\P{Cc}*$")]
 
@@ -90,12 +89,12 @@ class Status(TypedDict):
 _STATUS = TypeAdapter(Status)
 
 
-def read_status(content: bytes | str, told: str, name: str | None = None) -> Status:
+def read_status(content: bytes | str, source: str, name: str | None = None) -> Status:
     """The status in some bytes, which may come from anybody.
 
     Args:
         content: the bytes.
-        told: where they are from.
+        source: where they are from, for errors.
         name: whose status it must be; by default anybody's.
 
     Raises:
@@ -105,9 +104,9 @@ def read_status(content: bytes | str, told: str, name: str | None = None) -> Sta
         status = _STATUS.validate_json(content)
     except ValidationError as error:
         problem = one_line(first_problem(error))
-        raise BezoarError(f"status: {told}: expected that of an agent; {problem}") from None
+        raise BezoarError(f"status: {source}: expected that of an agent; {problem}") from None
     if name not in (None, status["name"]):
-        raise BezoarError(f"status: {told}: expected that of {name}, found {status['name']}'s")
+        raise BezoarError(f"status: {source}: expected that of {name}, found {status['name']}'s")
     return status
 
 

@@ -52,7 +52,7 @@ class Result:
     buffers: dict[str, Tensor]
 
 
-def read_result(content: bytes, told: str, name: str | None = None) -> Result:
+def read_result(content: bytes, source: str, name: str | None = None) -> Result:
     """The result in some bytes, which may come from anybody; arguments as for :func:`read_status`.
 
     Raises:
@@ -73,7 +73,7 @@ def read_result(content: bytes, told: str, name: str | None = None) -> Result:
             model.ndim != 1 or model.dtype not in (torch.float32, torch.float64)
         ):
             raise ValueError("a model that is no vector of numbers")
-        status = read_status(metadata["status"], told, name)
+        status = read_status(metadata["status"], source, name)
         return Result(
             name=status["name"],
             versions=_VERSIONS.validate_json(metadata["versions"]),
@@ -87,7 +87,7 @@ def read_result(content: bytes, told: str, name: str | None = None) -> Result:
     except (SafetensorError, ValueError, LookupError, TypeError, AttributeError) as error:
         problem = one_line(str(error))
         raise BezoarError(
-            f"results: {told}: expected those of an agent, found: {problem}"
+            f"results: {source}: expected those of an agent, found: {problem}"
         ) from None
 
 

@@ -30,8 +30,9 @@ AT_A_TIME = 2
 #: every one takes memory until then.
 ON_A_CONNECTION = 64
 
-#: Seconds beyond the grace in which gRPC should have ended; it does so at once.
-ENDING = 5.0
+#: Seconds that answers under way may go on at the end, and those beyond in which gRPC should have
+#: ended; it does so at once.
+GRACE, ENDING = 0.5, 5.0
 
 #: Seconds that an answer is waited for if the question does not say.
 PATIENCE = 60.0
@@ -101,10 +102,10 @@ class Server:
             raise BezoarError(f"listen: {listen!r} cannot be used; give HOST:PORT with a free port")
         self._server.start()
 
-    def close(self, grace: float | None = None) -> None:
-        """Stop answering, at once or after so many seconds."""
+    def close(self) -> None:
+        """Stop answering; answers that are under way may go on for a moment."""
         self._offers.close()
-        self._server.stop(grace).wait((grace or 0) + ENDING)
+        self._server.stop(GRACE).wait(GRACE + ENDING)
 
     def _handlers(self) -> Any:
         stream = self._grpc.unary_stream_rpc_method_handler
