@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from bezoar._arrays import Floats
+from bezoar._errors import BezoarError
 from bezoar.agents._neighbours import Neighbours
 from bezoar.agents._offers import Offer
 from bezoar.aggregators import Aggregator
@@ -48,8 +49,8 @@ class OverNetwork:
 
     @property
     def links(self) -> Links:
-        """Nobody is asked who listened to whom: specs that ask are refused."""
-        raise NotImplementedError
+        """Nobody is asked who listened to whom."""
+        raise BezoarError("listening: agents on several machines do not tell whom they listen to")
 
     def __call__(
         self, sent: Sent, tell: bool = False, out: Tensor | None = None
