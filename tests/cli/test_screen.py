@@ -42,3 +42,12 @@ def test_a_table_that_fits_is_a_table(monkeypatch):
     assert [line.split() for line in text.splitlines() if line.strip()] == [
         *(["Title"], ["rule", "agents"], ["─" * 12], ["ios", "0.5"])
     ]
+
+
+def test_a_name_between_colons_is_not_taken_for_a_picture(capsys):
+    _screen.console.print("own.py:ring:agents=6", markup=False)
+    _screen.print_problem("network own.py:star: no option 'agent'")
+    assert tuple(capsys.readouterr()) == (
+        "own.py:ring:agents=6\n",
+        "bezoar: network own.py:star: no option 'agent'\n",
+    )

@@ -103,7 +103,8 @@ def start_agent(given: Mapping[str, Any]) -> None:
         print_problem(f"stopped; {GOES_ON}")
         raise typer.Exit(130)
     accuracy = history.agents["accuracy"][-1, 0]
-    console.print(f"{name}: {setting.spec.iterations} rounds, accuracy {accuracy:.4f}")
+    told = f"{name}: {setting.spec.iterations} rounds, accuracy {accuracy:.4f}"
+    console.print(told, markup=False)
     print_path("Results", setting.folder)
 
 
