@@ -66,6 +66,7 @@ def test_what_stands_for_a_character_that_an_encoding_does_not_have():
         "delta_max >= 2 . Theta(xi^2) - inf ... o ? ?"
     )
     assert encodable("naïve ξ", "latin-1") == "naïve xi"
+    assert encodable("ϕ ϑ ϖ ϵ µ Ϛ ἀ", "ascii") == "phi theta pi epsilon mu ? alpha"
     assert encodable("δ ≥ 2", "utf-8") == "δ ≥ 2"
 
 

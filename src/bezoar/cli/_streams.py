@@ -89,10 +89,11 @@ def _plain(character: str) -> str:
     """ASCII for a character: a symbol in signs, a Greek letter by its name, no accents."""
     if character in SYMBOLS:
         return SYMBOLS[character]
-    words = name(character, "").split()
-    if words[:1] == ["GREEK"]:
+    parts = normalize("NFKD", character)  # accents and other forms of a letter are apart
+    words = name(parts[0], "").split()
+    if words[:1] == ["GREEK"] and words[2:3] == ["LETTER"]:
         return words[3].capitalize() if words[1] == "CAPITAL" else words[3].lower()
-    return normalize("NFKD", character).encode("ascii", "ignore").decode() or "?"
+    return parts.encode("ascii", "ignore").decode() or "?"
 
 
 codecs.register_error("plain", _replace)
