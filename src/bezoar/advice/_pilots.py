@@ -55,13 +55,17 @@ def pilot_data(dataset: Dataset, agents: int, seed: int) -> Dataset:
 
 
 def _shrunk(samples: NDArray[Any], side: int) -> NDArray[Any]:
-    """Images with means of squares of pixels in their place; other samples as they are."""
+    """Images with means of squares of pixels in their place; other samples as they are.
+
+    Where an image is narrower than a square, its whole width goes into the mean.
+    """
     if samples.ndim != 4 or (factor := max(samples.shape[2:]) // side) < 2:
         return samples
     count, channels, height, width = samples.shape
-    rows, columns = height // factor, width // factor
-    cut = samples[:, :, : rows * factor, : columns * factor]
-    squares = cut.reshape(count, channels, rows, factor, columns, factor)
+    high, wide = min(factor, height), min(factor, width)
+    rows, columns = height // high, width // wide
+    cut = samples[:, :, : rows * high, : columns * wide]
+    squares = cut.reshape(count, channels, rows, high, columns, wide)
     shrunk: NDArray[np.uint8] = squares.mean(axis=(3, 5)).round().astype(np.uint8)
     return shrunk
 
