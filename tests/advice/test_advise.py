@@ -1,6 +1,8 @@
+import itertools
 import json
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -32,7 +34,11 @@ def test_the_same_effort_gives_the_same_bits_whatever_the_number_of_workers(advi
     assert len(again.scenarios) == 7
 
 
-def test_a_budget_is_kept_and_tells_of_progress():
+def test_a_budget_is_kept_and_tells_of_progress(monkeypatch):
+    ticks = itertools.count()
+    clock = SimpleNamespace(monotonic=lambda: next(ticks) / 100)
+    for module in ("_advise", "_rounds", "_pilots"):
+        monkeypatch.setattr(f"bezoar.advice.{module}.time", clock)
     told = []
     found = advise(
         networks.ring(agents=6),
@@ -46,6 +52,7 @@ def test_a_budget_is_kept_and_tells_of_progress():
     assert found.pilots is not None
     assert {there for _, there in told} == {2}
     assert [done for done, _ in told] == sorted(done for done, _ in told)
+    assert told[-1][0] < 2.1
 
 
 def test_without_a_study_pilots_alone_decide(advice):
@@ -74,6 +81,19 @@ def test_images_are_shrunk_to_means_of_squares():
     known = {bytes(image): label for image, label in zip(squares, dataset.test_labels, strict=True)}
     for image, label in zip(small.test, small.test_labels, strict=True):
         assert known[bytes(image[0])] == label
+
+
+@pytest.mark.parametrize(
+    ("shape", "small"),
+    [((1, 1, 64), (1, 1, 16)), ((3, 30, 2), (3, 15, 1)), ((1, 9, 14), (1, 9, 14))],
+)
+def test_narrow_images_are_shrunk_to_one_pixel_at_the_least(shape, small):
+    labels = np.arange(40) % 2
+    samples = np.full((40, *shape), 200, dtype=np.uint8)
+    images = data.Dataset("narrow", samples, labels, samples, labels, 2)
+    found = pilot_data(images, agents=10, seed=0)
+    assert found.sample_shape == small
+    assert (found.train == 200).all()
 
 
 def test_features_stay_as_they_are():
@@ -221,9 +241,21 @@ def test_a_partition_that_so_many_agents_cannot_have_is_left_out_unless_it_was_g
     assert shipped_study().kind("dirichlet:alpha=100", small, 1000, seed=0) == "iid"
 
 
+def test_fewer_samples_than_agents_are_an_error():
+    few = pilot_data(data.mnist().drawn(5, np.random.default_rng(0)), agents=6, seed=0)
+    with pytest.raises(BezoarError, match=r"partition: none of iid, .* is possible here"):
+        advise(networks.ring(agents=6), 1, dataset=few, rules=RULES, effort=(1, 1))
+
+
+def test_one_rule_may_be_given_by_its_name():
+    found = advise("fan", 1, rules="faba")
+    assert found.ranking == advise("fan", 1, rules=["faba"]).ranking
+
+
 def test_numbers_that_are_not_known_are_a_range():
     assert advise("ring:agents=20", budget=0).poisoned == (1, 2, 4)
     assert advise("ring:agents=20", (2, 6), budget=0).poisoned == (2, 4, 6)
+    assert advise("ring:agents=20", [2, np.int64(6)], budget=0).poisoned == (2, 4, 6)
 
 
 @pytest.mark.parametrize("agents", [3, 4, 5, 6])
@@ -237,8 +269,17 @@ def test_of_few_agents_whose_number_of_poisoned_is_not_known_one_is_tried(agents
         ({"poisoned": 0}, "poisoned: expected a number from 1 to 9"),
         ({"poisoned": 10}, "poisoned: expected a number from 1 to 9"),
         ({"poisoned": (4, 2)}, "found 4-2"),
+        ({"poisoned": "2"}, "poisoned: expected a number from 1 to 9, .*; found '2'"),
+        ({"poisoned": (1, 2, 3)}, "poisoned: expected .* or a range of them; found 1-2-3"),
+        ({"poisoned": []}, "poisoned: expected a number from 1 to 9"),
         ({"poisoned": 1, "budget": -1}, "budget: expected seconds from 0"),
+        ({"poisoned": 1, "budget": "5m"}, "budget: expected seconds from 0, found '5m'"),
+        ({"poisoned": 1, "budget": np.inf}, "budget: expected seconds from 0, found inf"),
+        ({"poisoned": 1, "budget": np.nan}, "budget: expected seconds from 0, found nan"),
         ({"poisoned": 1, "effort": (0, 9)}, "effort: expected .*; found 0x9"),
+        ({"poisoned": 1, "effort": (3,)}, "effort: expected scenarios and iterations, .* found 3"),
+        ({"poisoned": 1, "effort": "24x200"}, "effort: expected .*; found '24x200'"),
+        ({"poisoned": 1, "effort": (1, 2), "budget": 0}, "effort: .* found both"),
         ({"poisoned": 1, "threat": "weather"}, "threat: .*labels"),
         ({"poisoned": 1, "rules": ["isos"]}, "ios"),
         ({"poisoned": 1, "seed": -1}, "seed"),

@@ -3,10 +3,11 @@
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 from bezoar._errors import BezoarError
-from bezoar._options import choose
+from bezoar._options import choose, plain_number
 from bezoar.advice._candidates import candidates, named
 from bezoar.advice._pilot_results import PilotResults, RankedRule
 from bezoar.advice._pilots import pilot_data
@@ -107,11 +108,11 @@ def advise(
         partition: how the samples are divided; by default anything from alike to very different.
         dataset: what is learned from.
         threat: ``"labels"``, or ``"messages"``.
-        rules: names of rules, perhaps with options; by default all there are. If the study does
-            not know one of them, it does not answer.
+        rules: names of rules, perhaps with options, or one name; by default all there are. If the
+            study does not know one of them, it does not answer.
         budget: seconds that pilots may take; 0 asks the theory alone. By default the study answers
             if it can, and pilots take five minutes if it cannot.
-        effort: in place of a budget, how many scenarios to try, and for how many iterations each.
+        effort: in place of a budget: how many scenarios to try, and for how many iterations each.
             The answer to the same question is then always the same, however busy the machine is.
         study: how rules did on other networks; by default, if labels are poisoned, the study that
             comes with the package (docs/results/advisor.md).
@@ -129,7 +130,7 @@ def advise(
     numbers = _numbers(poisoned, nobody)
     attacks = choose("threat", threat, ATTACKS)
     _check(budget, effort)
-    rules = tuple(rules)
+    rules = (rules,) if isinstance(rules, str) else tuple(rules)
     possible, impossible = candidates(nobody, numbers, rules)
     if not possible:
         raise BezoarError(f"rules: none is possible here; {next(iter(impossible.values()))}")
@@ -197,30 +198,44 @@ def _partitions(
             if given is not None:
                 raise
             left_out.append(f"Left out: {error}.")
+    if not possible:
+        tried = ", ".join(PARTITIONS)
+        raise BezoarError(f"partition: none of {tried} is possible here. {left_out[0]}")
     return possible, left_out
 
 
 def _check(budget: float | None, effort: tuple[int, int] | None) -> None:
-    if budget is not None and budget < 0:
-        raise BezoarError(f"budget: expected seconds from 0, found {budget:g}")
-    if effort is not None and min(effort) < 1:
-        found = "x".join(map(str, effort))
+    if budget is not None and not (isinstance(budget, int | float) and 0 <= budget < inf):
+        raise BezoarError(f"budget: expected seconds from 0, found {budget!r}")
+    if effort is None:
+        return
+    if budget is not None:
+        raise BezoarError("effort: it takes the place of a budget, found both; give one of them")
+    numbers = _several(effort)
+    if len(numbers) != 2 or not all(map(_is_count, numbers)):
+        found = "x".join(map(repr, numbers))
         raise BezoarError(f"effort: expected scenarios and iterations, from 1x1; found {found}")
 
 
 def _numbers(poisoned: int | tuple[int, int] | None, network: Network) -> tuple[int, ...]:
     """How many agents may be poisoned, ascending: the ends of the range, and its middle."""
-    most = network.agents - 1
     if poisoned is None:
         shares = (max(1, round(share * network.agents)) for share in UNKNOWN)
-        found = (1, *shares)
-    elif isinstance(poisoned, tuple):
-        found = (poisoned[0], sum(poisoned) // 2, poisoned[1])
-    else:
-        found = (poisoned,)
-    if not all(1 <= number <= most for number in found) or sorted(found) != list(found):
-        told = "-".join(map(str, poisoned)) if isinstance(poisoned, tuple) else poisoned
+        return tuple(sorted({1, *shares}))
+    most, ends = network.agents - 1, _several(poisoned)
+    counts = len(ends) in (1, 2) and all(map(_is_count, ends))
+    if not counts or not ends[0] <= ends[-1] <= most:
+        found = "-".join(map(repr, ends))
         raise BezoarError(
-            f"poisoned: expected a number from 1 to {most}, or a range of them; found {told}"
+            f"poisoned: expected a number from 1 to {most}, or a range of them; found {found}"
         )
-    return tuple(sorted(set(found)))
+    return tuple(sorted({ends[0], (ends[0] + ends[-1]) // 2, ends[-1]}))
+
+
+def _several(given: Any) -> tuple[Any, ...]:
+    """The numbers of a tuple or list, or one number, as Python's."""
+    return tuple(map(plain_number, given if isinstance(given, tuple | list) else (given,)))
+
+
+def _is_count(found: Any) -> bool:
+    return type(found) is int and found >= 1
