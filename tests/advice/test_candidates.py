@@ -25,6 +25,17 @@ def test_numbers_that_all_agents_lower_to_the_same_are_tried_once():
 def test_options_that_are_given_are_kept():
     found, _ = candidates(networks.complete(agents=6), [2], ["ios:estimate=2", "mean"])
     assert list(found) == ["ios:estimate=2", "mean"]
+    found, _ = candidates(networks.complete(agents=6), [1], ["clipped_gossip:threshold=0.2"])
+    assert list(found) == ["clipped_gossip:threshold=0.2"]
+
+
+@pytest.mark.parametrize("estimate", ["", ",estimate=exact", ",estimate=max"])
+@pytest.mark.parametrize("rule", ["krum:keep=most", "clipped_gossip:threshold=adaptive"])
+def test_no_agent_is_told_the_truth_whatever_other_options_are_given(rule, estimate):
+    found, _ = candidates(networks.complete(agents=6), [2], [rule + estimate])
+    assert {choice.options["estimate"] for choice in found.values()} == {"up_to_1", "up_to_2"}
+    option, value = rule.partition(":")[2].split("=")
+    assert {choice.options[option] for choice in found.values()} == {value}
 
 
 def test_an_impossible_rule_is_listed_with_the_reason():

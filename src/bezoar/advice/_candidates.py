@@ -1,6 +1,6 @@
 """Which rules there are to choose from on a network, and with which options."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from bezoar._errors import BezoarError
@@ -21,10 +21,10 @@ def candidates(
     """The rules that can be applied at every agent, with options that an agent could choose.
 
     No agent knows which of its inputs are poisoned, nor how many. So a rule that needs an estimate
-    is tried with two of them: one poisoned input, and the mean number of an agent, rounded up, if
-    the largest number of agents in ``poisoned`` is poisoned. Larger numbers lose more than they
-    save (docs/results/advisor.md). An agent whose rule cannot bear so many assumes fewer. By
-    default every rule that has a name is a candidate.
+    is tried with two of them, unless it was given a number: one poisoned input, and the mean number
+    of an agent, rounded up, if the largest number of agents in ``poisoned`` is poisoned. Larger
+    numbers lose more than they save (docs/results/advisor.md). An agent whose rule cannot bear so
+    many assumes fewer. By default every rule that has a name is a candidate.
 
     Returns:
         The candidates by how they are typed, and for each impossible rule the reason.
@@ -56,16 +56,26 @@ def named(rule: Choice) -> dict[str, Any]:
 
 
 def _variants(choice: Choice, assumed: Sequence[int]) -> list[Choice]:
-    """A rule with the options to try; options that were given stay as they are."""
-    if choice.part is not None or str(choice) != choice.name:
+    """A rule with the options to try: a threshold if none was given, and what agents assume."""
+    if choice.part is not None:
         return [choice]
     defaults = default_options(maker("aggregator", choice.name))
-    estimates = [{"estimate": f"up_to_{number}"} for number in assumed]
     tried: list[dict[str, Any]] = [{}]
-    if "threshold" in defaults:
+    if "threshold" in defaults and str(choice) == choice.name:
         tried = [{"threshold": factor * defaults["threshold"]} for factor in THRESHOLDS]
         if "estimate" in defaults:
-            tried += [{"threshold": "adaptive", **estimate} for estimate in estimates]
-    elif "estimate" in defaults:
-        tried = [dict(estimate) for estimate in estimates]
-    return [read_choice("aggregator", {"name": choice.name, **values}) for values in tried]
+            tried.append({"threshold": "adaptive"})
+    variants = (_with(choice, values) for values in tried)
+    return [each for variant in variants for each in _assuming(variant, assumed)]
+
+
+def _assuming(choice: Choice, assumed: Sequence[int]) -> list[Choice]:
+    """A rule with each estimate, unless it needs none or has one that an agent can know."""
+    rule: Aggregator = choice.make()
+    if not rule.uses_estimate() or choice.options.get("estimate") not in ("exact", "max"):
+        return [choice]
+    return [_with(choice, {"estimate": f"up_to_{number}"}) for number in assumed]
+
+
+def _with(choice: Choice, values: Mapping[str, Any]) -> Choice:
+    return read_choice("aggregator", {"name": choice.name, **choice.options, **values})
