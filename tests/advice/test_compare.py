@@ -98,6 +98,22 @@ def test_what_is_wrong_for_every_rule_is_an_error():
         compare("fan", estimate="many", **FIELDS)
 
 
+def test_one_rule_and_a_number_of_numpy_are_enough():
+    common = {"iterations": 1, "dataset": some_digits(20)}
+    found = compare("fan", rules=bezoar.aggregators.create("median"), seeds=np.int64(1), **common)
+    assert (found.seeds, [one.name for one in found.others]) == ((0,), ["median", "local"])
+    table = compare("fan", rules={"name": "krum", "keep": 2}, seeds=[3], **common).others
+    assert [one.name for one in table] == ["krum:keep=2", "local"]
+    with pytest.raises(BezoarError, match=r"seeds: expected how many, .* found 1\.5"):
+        compare("fan", seeds=1.5)
+
+
+def test_before_the_first_exchange_nobody_has_listened_to_anyone():
+    found = compare("fan", rules="ios", seeds=1, iterations=0, dataset=some_digits(20))
+    rows = found.page().tables[0].rows
+    assert [row[-2:] for row in rows] == [("", "–"), *[("+0.000", "–")] * 2]
+
+
 def test_poisoned_agents_may_move_with_the_seed():
     common = {"poisoned": 2, "rules": "trimmed_mean", "iterations": 1, "dataset": some_digits(20)}
     still = compare("ring:agents=8", **common)

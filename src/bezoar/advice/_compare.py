@@ -1,12 +1,12 @@
 """Every rule on one network, side by side over several seeds."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from bezoar._errors import BezoarError
-from bezoar._options import choose
+from bezoar._options import choose, plain_number
 from bezoar._parts import parts_of
 from bezoar.advice._comparison import Comparison, Standing
 from bezoar.aggregators import Aggregator
@@ -48,7 +48,7 @@ class Entry(NamedTuple):
 def compare(
     network: Any = None,
     *,
-    rules: str | Iterable[Any] = "all",
+    rules: Any = "all",
     seeds: int | Iterable[int] = 3,
     metric: str = "accuracy_mean",
     estimate: str | int | None = None,
@@ -64,8 +64,8 @@ def compare(
 
     Args:
         network: as in a spec: a name, a file, or a :class:`~bezoar.networks.Network`.
-        rules: ``"all"`` that have a name, the ``"paper"``'s, or some of your choice: names with or
-            without options, or rules themselves.
+        rules: ``"all"`` that have a name, the ``"paper"``'s, or one or several of your choice:
+            names with or without options, or rules themselves.
         seeds: how many, or which.
         metric: what to rank by.
         estimate: how many of its inputs an agent takes for poisoned: a number, lowered at agents
@@ -84,7 +84,10 @@ def compare(
         able = ", ".join(name for name, one in METRICS.items() if one.more_is_better is not None)
         raise BezoarError(f"metric: neither more nor less of {metric} is better; allowed: {able}")
     common = _common(network, metric, fields)
-    numbers = tuple(range(seeds) if isinstance(seeds, int) else dict.fromkeys(seeds))
+    given = plain_number(seeds)
+    if not isinstance(given, int | Iterable):
+        raise BezoarError(f"seeds: expected how many, or a list of them; found {seeds!r}")
+    numbers = tuple(range(given) if isinstance(given, int) else dict.fromkeys(given))
     if not numbers:
         raise BezoarError(f"seeds: expected at least one, found {seeds!r}")
 
@@ -154,10 +157,11 @@ def _common(network: Any, metric: str, fields: dict[str, Any]) -> dict[str, Any]
     return {"iterations": iterations, "every": every, **of_agents, **given, "metrics": metrics}
 
 
-def _rules(found: str | Iterable[Any]) -> list[Choice]:
+def _rules(found: Any) -> list[Choice]:
     """The rules to compare, each once; no communication is always among them."""
     names: list[Any] = []
-    for item in [found] if isinstance(found, str) else found:
+    several = isinstance(found, Iterable) and not isinstance(found, str | Mapping)
+    for item in found if several else [found]:
         if item == "all":
             names += parts_of("aggregator")
         elif item == "paper":

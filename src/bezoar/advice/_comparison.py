@@ -202,8 +202,8 @@ class Comparison:
         rows = []
         for one in (self.baseline, *self.ranking):
             ends = [self._cell(one, metric) for metric in metrics]
-            gap = "" if one is self.baseline else f"{self._gap(one):+.3f}".replace("+nan", "–")
-            rows.append((one.name, *ends, gap, f"{one.mean('poison_share'):.3f}"))
+            gap = "" if one is self.baseline else _three_digits(self._gap(one), "+z")
+            rows.append((one.name, *ends, gap, _three_digits(one.mean("poison_share"))))
         heads = [METRICS[metric].column or metric for metric in metrics]
         title = f"Ranked by {self.metric.title}"
         return report.Table.of(title, ("rule", *heads, "gap", "poison"), rows)
@@ -257,3 +257,7 @@ class Comparison:
         seeds = {metric: one.values(metric).tolist() for metric in one.curve.metrics}
         more = {"gap": self._gap(one), "seeds": seeds, "diverged": one.curve.diverged}
         return named(one.aggregator) | means | more
+
+
+def _three_digits(value: float, sign: str = "") -> str:
+    return "–" if np.isnan(value) else f"{value:{sign}.3f}"
