@@ -108,6 +108,12 @@ def test_one_rule_and_a_number_of_numpy_are_enough():
         compare("fan", seeds=1.5)
 
 
+def test_groups_of_rules_may_stand_beside_others():
+    common = {"seeds": 1, "iterations": 1, "dataset": some_digits(20)}
+    names = {one.name for one in compare("fan", rules="paper, krum", **common).others}
+    assert names == {"krum", "local", *bezoar.paper.RULES}
+
+
 def test_before_the_first_exchange_nobody_has_listened_to_anyone():
     found = compare("fan", rules="ios", seeds=1, iterations=0, dataset=some_digits(20))
     rows = found.page().tables[0].rows

@@ -162,14 +162,17 @@ def _rules(found: Any) -> list[Choice]:
     names: list[Any] = []
     several = isinstance(found, Iterable) and not isinstance(found, str | Mapping)
     for item in found if several else [found]:
-        if item == "all":
-            names += parts_of("aggregator")
-        elif item == "paper":
-            from bezoar.paper import RULES
+        # Options have commas of their own.
+        alone = not isinstance(item, str) or ":" in item
+        for name in [item] if alone else map(str.strip, item.split(",")):
+            if name == "all":
+                names += parts_of("aggregator")
+            elif name == "paper":
+                from bezoar.paper import RULES
 
-            names += RULES
-        else:  # options have commas of their own
-            names += item.split(",") if isinstance(item, str) and ":" not in item else [item]
+                names += RULES
+            else:
+                names.append(name)
     read = [read_choice("aggregator", name) for name in [*names, "local"]]
     return list(dict.fromkeys(read))
 
