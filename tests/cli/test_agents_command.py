@@ -32,3 +32,10 @@ def test_a_key_cannot_be_valid_longer_than_calendars_go(tmp_path):
     result = call("key", "--name", "a", "--out", tmp_path, "--days", 99_999_999)
     assert result.exit_code == 2
     assert "36500" in result.stderr
+
+
+def test_a_file_of_an_agent_that_cannot_be_read_is_told_of(tmp_path):
+    (tmp_path / "status.json").mkdir()
+    result = call("status", tmp_path)
+    assert f"bezoar: {tmp_path}/status.json: cannot be read: " in result.stderr
+    assert "no status found" in str(result.exception)

@@ -16,7 +16,7 @@ from bezoar import BezoarError, data
 from bezoar._numbers import duration
 from bezoar.cli import _sweep
 from bezoar.cli._main import app
-from bezoar.experiments import Store, StoreError, expand, make_plan, read_sweep
+from bezoar.experiments import Failure, RunSpec, Store, StoreError, expand, make_plan, read_sweep
 
 ROOT = Path(__file__).parents[2]
 
@@ -211,3 +211,11 @@ def test_the_examples_in_the_repository():
 )
 def test_durations(seconds, text):
     assert duration(seconds) == text
+
+
+def test_failures_point_to_an_option_only_where_the_command_has_it(capsys):
+    failures = [Failure(RunSpec(seed=seed), "why") for seed in range(_sweep.FAILURES + 2)]
+    _sweep.print_failures(failures)
+    assert capsys.readouterr().err.endswith("… and 2 failures more\n")
+    _sweep.print_failures(failures, _sweep.IN_FULL)
+    assert capsys.readouterr().err.endswith("… and 2 failures more; see --json\n")

@@ -223,7 +223,11 @@ def _documents(
 
 
 def _read_file(path: Path, read: Callable[..., T]) -> T:
-    return read(path.read_bytes(), str(path))
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise BezoarError(f"{path}: cannot be read: {error.strerror}") from None
+    return read(content, str(path))
 
 
 def _read_answer(key: Key, peer: Peer, what: str, most: int, read: Callable[..., T]) -> T:

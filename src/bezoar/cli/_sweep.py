@@ -47,6 +47,8 @@ from bezoar.report import data_notes, results_table, run_document
 #: Failures told in full at the most.
 FAILURES = 20
 
+IN_FULL = "; see --json"
+
 GOES_ON = "what is finished is kept, and the same command goes on from there"
 
 
@@ -64,7 +66,7 @@ def run_sweep(
             print_json(_plan_document(plan, workers))
         else:
             console.print(plan_text(plan, workers))
-            print_failures(plan.refused)
+            print_failures(plan.refused, IN_FULL)
         return
     before = time.perf_counter()
     swept = sweep_shown(specs, store, workers, on)
@@ -123,7 +125,7 @@ def _print(swept: Swept, store: Store, seconds: float) -> None:
         print_meanings(table.columns)
         for note in data_notes(swept.finished):
             console.print(note, markup=False)
-    print_failures(swept.failures)
+    print_failures(swept.failures, IN_FULL)
     console.print(f"{count(swept.plan.new, 'new run')} in {duration(seconds)}")
     print_path("Store", store.path)
     if swept.finished:
@@ -134,8 +136,11 @@ def _print(swept: Swept, store: Store, seconds: float) -> None:
             console.print(line, markup=False, soft_wrap=True)
 
 
-def print_failures(failures: Sequence[Failure]) -> None:
-    """Print on the error stream which runs failed, why, and their fields that are not usual."""
+def print_failures(failures: Sequence[Failure], in_full: str = "") -> None:
+    """Print on the error stream which runs failed, why, and their fields that are not usual.
+
+    If there are too many, ``in_full`` says where all of them are.
+    """
     for failure in failures[:FAILURES]:
         spec, fields = failure.spec, RunSpec.model_fields
         given = (name for name in fields if name in spec.model_fields_set)
@@ -143,7 +148,7 @@ def print_failures(failures: Sequence[Failure]) -> None:
         told = ", ".join(f"{name} = {field_text(spec, name)!r}" for name in changed)
         errors.print(f"failed: {failure.reason}\n  {told}", markup=False, soft_wrap=True)
     if len(failures) > FAILURES:
-        errors.print(f"… and {count(len(failures) - FAILURES, 'failure')} more; see --json")
+        errors.print(f"… and {count(len(failures) - FAILURES, 'failure')} more{in_full}")
 
 
 def _document(swept: Swept, store: Store, seconds: float) -> dict[str, Any]:
