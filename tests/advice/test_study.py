@@ -75,6 +75,8 @@ def test_skew_is_the_distance_from_the_shares_of_all(small):
     assert class_skew(one_class_each, small) == pytest.approx(1 - 1 / small.classes)
     alone = Partition.from_owners(np.zeros(len(labels), dtype=np.int64), 1)
     assert class_skew(alone, small) == pytest.approx(0)
+    two_without = Partition.from_owners(labels.astype(np.int64) + 1, small.classes + 2)
+    assert class_skew(two_without, small) == class_skew(one_class_each, small)
 
 
 @pytest.mark.parametrize(

@@ -160,8 +160,10 @@ def class_skew(partition: Partition, dataset: Dataset) -> float:
     """How far an agent's shares of classes are from those of all samples, on average.
 
     It is the total variation distance: 0 if they are the same, 1 if they have nothing in common.
+    Agents without samples do not count.
     """
     held = partition.holdings(dataset.train_labels, dataset.classes)
+    held = held[held.any(axis=1)]
     own, all_of_them = held / held.sum(axis=1, keepdims=True), held.sum(axis=0) / held.sum()
     return float(np.abs(own - all_of_them).sum(axis=1).mean() / 2)
 
