@@ -77,10 +77,8 @@ def reasons_of_study(
         f"on average against the best rule of each, and at most {best.regret_worst:.3f}."
     ]
     if partition is None:
-        by_kind = (
-            f"with {kind} {study.ranking([kind], _choices(ranking))[0].aggregator}"
-            for kind in kinds
-        )
+        rules = {str(rule.aggregator): rule.aggregator for rule in ranking}
+        by_kind = (f"with {kind} {study.ranking([kind], rules)[0].aggregator}" for kind in kinds)
         told.append(
             "How local data differ is not known, so all these partitions count. Which rule is "
             f"first depends on that: {', '.join(by_kind)}."
@@ -101,12 +99,12 @@ def reasons_of_study(
             f"{poisoned[-1] / network.agents:.0%}."
         )
     told += _bounds(network, poisoned)
-    for rule in ranking[1:]:
-        if str(rule.aggregator) == mean:
-            told.append(
-                f"In the study {mean} lost {rule.regret_mean:.3f} on average and at most "
-                f"{rule.regret_worst:.3f}."
-            )
+    told += [
+        f"In the study {mean} lost {rule.regret_mean:.3f} on average and at most "
+        f"{rule.regret_worst:.3f}."
+        for rule in ranking[1:]
+        if str(rule.aggregator) == mean
+    ]
     told.append(
         "Nothing was tried on this network; with --budget 5m (in Python budget=300) the rules are. "
         "In the study that was not right more often."
@@ -114,28 +112,20 @@ def reasons_of_study(
     return told
 
 
-def _choices(ranking: Sequence[RankedRule]) -> dict[str, Choice]:
-    return {str(rule.aggregator): rule.aggregator for rule in ranking}
-
-
 def _bounds(network: Network, poisoned: Sequence[int]) -> list[str]:
     """What the theory says of the weighted mean and of robust rules on a network."""
-    apart, _ = _falling_apart(network, poisoned[-1])
-    worst = theory.worst_contamination(network, poisoned[-1]).value
-    delta = poisoned[-1] / network.agents
-    told = _contamination(network, poisoned)
-    if apart:
+    worse = _contamination(network, poisoned)
+    told = list(worse)
+    for apart in _falling_apart(network, poisoned[-1]):
         told.append(
-            f"For {apart} of {PLACEMENTS} random placements of {_agents(poisoned[-1])} the regular "
-            "agents' network falls apart. Then no robust rule has a guarantee (Theorem 1), and the "
-            "weighted mean has one (Theorem 2)."
+            f"{apart} Then no robust rule has a guarantee (Theorem 1), and the weighted mean has "
+            "one (Theorem 2)."
         )
-    if worst > delta:
-        told.append("So the weighted mean has the smaller bound if local data differ much.")
-    else:
-        told.append(
-            "The orders of the bounds are the same, and the weighted mean needs no condition."
-        )
+    told.append(
+        "So the weighted mean has the smaller bound if local data differ much."
+        if worse
+        else "The orders of the bounds are the same, and the weighted mean needs no condition."
+    )
     return told
 
 
@@ -175,14 +165,8 @@ def _pieces(
     network: Network, poisoned: Sequence[int], found: PilotResults, ranking: Sequence[RankedRule]
 ) -> list[str]:
     """What becomes of the rules where poisoned agents cut the regular ones apart."""
-    apart, most = _falling_apart(network, poisoned[-1])
+    told = _falling_apart(network, poisoned[-1])
     seen = np.array([scenario.network.regular_pieces > 1 for scenario in found.scenarios])
-    told = []
-    if apart:
-        told.append(
-            f"For {apart} of {PLACEMENTS} random placements of {_agents(poisoned[-1])} the regular "
-            f"agents' network falls apart, into up to {most} pieces."
-        )
     if seen.any() and (losers := _losers(found, ranking, seen)):
         told.append(
             f"In {count(int(seen.sum()), 'scenario')} in which the regular agents' network fell "
@@ -197,7 +181,7 @@ def _contamination(network: Network, poisoned: Sequence[int]) -> list[str]:
     if worst.value <= delta:
         return []
     return [
-        f"With {_agents(poisoned[-1])} at the worst places "
+        f"With {count(poisoned[-1], 'poisoned agent')} at the worst places "
         f"({listed(network.named(worst.poisoned), 5)}) an agent has "
         f"{worst.value:.0%} poisoned inputs, while {delta:.0%} of all agents are poisoned. If "
         "local data differ much, the error of robust rules follows the first number, that of the "
@@ -249,12 +233,14 @@ def _doubt(found: PilotResults, ranking: Sequence[RankedRule]) -> list[str]:
     return [f"Within {SMALL:g} of it in every scenario, so as good a choice: {', '.join(close)}."]
 
 
-def _falling_apart(network: Network, many: int) -> tuple[int, int]:
+def _falling_apart(network: Network, many: int) -> list[str]:
     """How many random placements cut the regular agents apart, and into how many pieces at most."""
     placed = (place(network, many, "random", seed) for seed in range(PLACEMENTS))
     pieces = [each.regular_pieces for each in placed]
-    return sum(number > 1 for number in pieces), max(pieces)
-
-
-def _agents(many: int) -> str:
-    return "one poisoned agent" if many == 1 else f"{many} poisoned agents"
+    apart = sum(number > 1 for number in pieces)
+    if not apart:
+        return []
+    return [
+        f"For {apart} of {PLACEMENTS} random placements of {count(many, 'poisoned agent')} the "
+        f"regular agents' network falls apart, into up to {max(pieces)} pieces."
+    ]
