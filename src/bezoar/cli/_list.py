@@ -26,21 +26,21 @@ def list_(kind: str | None, name: str | None, json: bool) -> None:
         found = _page(kind, name, kinds[kind])
         print_json(found) if json else _print_page(found)
         return
+    entries = {kind: [_entry(*item) for item in table.items()] for kind, table in kinds.items()}
     if json:
-        print_json({name: _entries(table) for name, table in kinds.items()})
+        print_json(entries)
         return
-    for name, table in kinds.items():
+    for kind, told in entries.items():
+        more = ("poisons", "knows") if kind == "attacks" else ()
+        shared = _shared_options(told)
         rows = []
-        more = ("poisons", "knows") if name == "attacks" else ()
-        entries = _entries(table)
-        shared = _shared_options(entries)
-        for entry in entries:
+        for entry in told:
             own = {key: value for key, value in entry["options"].items() if key not in shared}
-            told = (entry.get(column, "") for column in more)
-            rows.append((entry["name"], _written(own), *told, entry["summary"]))
-        print_table(Table.of(name, ("name", "options", *more, "what it is"), rows))
+            columns = (entry.get(column, "") for column in more)
+            rows.append((entry["name"], _written(own), *columns, entry["summary"]))
+        print_table(Table.of(kind, ("name", "options", *more, "what it is"), rows))
         if shared:
-            console.print(f"options of all {name}: {_written(shared)}", markup=False)
+            console.print(f"options of all {kind}: {_written(shared)}", markup=False)
         for knows, meaning in KNOWN.items() if more else ():
             console.print(f"knows {knows}: {meaning}", markup=False)
 
@@ -105,27 +105,22 @@ def _more(said: Mapping[str, Any]) -> tuple[str, str, str]:
     return told, _answer(said["majority_dominant"]), said["contraction"] or "unknown"
 
 
-def _entries(table: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """What is told of each entry; an option that must be given has the default ``None``."""
-    entries = []
-    for name, entry in table.items():
-        options, summary = {}, entry
-        if not isinstance(entry, str):
-            options = dict.fromkeys(options_model(entry).model_fields) | default_options(entry)
-            summary = summary_of(entry)
-        told = {"name": name, "options": options, "summary": summary}
-        made = None if isinstance(entry, str) else _made(entry)
-        if isinstance(made, Attack):
-            told |= {"poisons": _poisons(made), "knows": made.knowledge}
-        entries.append(told)
-    return entries
+def _entry(name: str, entry: Any) -> dict[str, Any]:
+    """What is told of an entry; an option that must be given has the default ``None``."""
+    if isinstance(entry, str):
+        return {"name": name, "options": {}, "summary": entry}
+    options = dict.fromkeys(options_model(entry).model_fields) | default_options(entry)
+    told = {"name": name, "options": options, "summary": summary_of(entry)}
+    if isinstance(made := _made(entry), Attack):
+        told |= {"poisons": _poisons(made), "knows": made.knowledge}
+    return told
 
 
 def _page(kind: str, name: str, table: Mapping[str, Any]) -> dict[str, Any]:
     """Everything that is known of one thing, as JSON holds it."""
     field = kind.removesuffix("s")
     entry = maker(field, name) if field in KINDS else choose(kind, name, table)
-    [page] = _entries({name: entry})
+    page = _entry(name, entry)
     if isinstance(entry, str):
         return page
     paragraphs, options = _documentation(entry)
