@@ -54,13 +54,8 @@ class Outcome(NamedTuple):
     @classmethod
     def of(cls, losses: Sequence[float], accuracies: Sequence[float]) -> "Outcome":
         """The summary of some cases."""
-        return cls(
-            len(losses),
-            float(np.mean(losses)),
-            max(losses),
-            float(np.mean(accuracies)),
-            min(accuracies),
-        )
+        loss, accuracy = fmean(losses), fmean(accuracies)
+        return cls(len(losses), loss, max(losses), accuracy, min(accuracies))
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ from bezoar._errors import BezoarError
 
 #: What stands for a character where its encoding does not have it.
 SYMBOLS = {
-    "…": "...",
     "–": "-",
     "—": "-",
     "−": "-",
