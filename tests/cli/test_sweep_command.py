@@ -7,6 +7,7 @@ import sys
 import time
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from sweep_server import some_digits
@@ -53,7 +54,8 @@ def inside(*arguments):
     return CliRunner().invoke(app, ["sweep", *(str(argument) for argument in arguments)])
 
 
-def test_the_plan_the_work_and_what_came_of_it(spec, tmp_path):
+def test_the_plan_the_work_and_what_came_of_it(spec, tmp_path, monkeypatch):
+    monkeypatch.setattr("bezoar.cli._progress.time", SimpleNamespace(monotonic=lambda: 0.0))
     store = tmp_path / "results" / "store"
     plan = inside(spec, "--store", store, "--dry-run")
     assert plan.exit_code == 0, plan.output
