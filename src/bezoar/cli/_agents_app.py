@@ -71,7 +71,7 @@ def key(
         str, typer.Option(help="HOST:PORT where its neighbours will reach it.")
     ] = "",
     out: Annotated[Path, typer.Option(help="Where to.")] = Path(),
-    days: Annotated[int, typer.Option(min=1, max=36_500, help="How long it is valid.")] = 365,
+    days: Annotated[int, typer.Option(min=1, help="How long it is valid.")] = 365,
 ) -> None:
     """Make the key of an agent.
 
