@@ -134,13 +134,15 @@ def test_files_that_are_refused_with_what_to_change(file):
         ("net.json", "[" * 100_000, "not a valid .json file"),
         ("net.json", '{"neighbours": 3}', "neighbours: expected each agent's neighbours, found 3"),
         ("net.json", '{"neighbours": [1, 0]}', "neighbours of 0: expected a list, found 1"),
-        ("net.json", '{"neighbours": [[1], [5]]}', "no node is called 5"),
+        ("net.json", '{"neighbours": [[1], [5]]}', "no node is called '5'"),
         (
             "net.json",
             '{"neighbours": [[true], [0]]}',
             "neighbours of 0: expected agents, found true",
         ),
         ("net.json", '{"edges": [["a"]]}', 'links: expected pairs of agents, .*found ["a"]'),
+        ("net.json", '{"edges": [["a", null]]}', 'links: expected pairs of agents, .*["a", null]'),
+        ("net.json", '{"edges": [["a", NaN]]}', 'links: expected pairs of agents, .*["a", NaN]'),
         ("net.json", '{"nodes": [{}], "links": []}', "nodes: expected an id for every node"),
         ("net.json", '{"nodes": [{"id": 1}]}', "links: expected a list, found null"),
         ("net.json", '{"nodes": [1], "adjacency": []}', "adjacency: expected 1 lists, found 0"),
@@ -159,6 +161,31 @@ def test_malformed_files_are_named_with_the_cause(tmp_path, name, text, cause):
         networks.from_file(path)
     assert str(refused.value).startswith(f"network file: {path}")
     assert all(part in str(refused.value) for part in cause.split(".*"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"edges": [{"source": 0, "target": 1}, {"source": 1, "target": 2}]}',
+        '{"edges": [[0, "1"], {"source": 1, "target": 2}]}',
+        '{"nodes": [0, 1, 2], "links": [[0, 1], [1, 2]]}',
+        '{"nodes": [{"id": "0"}, {"id": 1}, {"id": 2}], "links": [[0, "1"], ["1", "2"]]}',
+        '{"neighbours": {"0": [1], "1": [0, 2], "2": ["1"]}}',
+    ],
+)
+def test_agents_in_json_may_be_called_by_numbers(tmp_path, text):
+    network = networks.from_file(write(tmp_path / "net.json", text))
+    assert network.edges == ((0, 1), (1, 2))
+    assert network.names == ("0", "1", "2")
+
+
+def test_agents_in_json_may_be_called_as_the_keys_of_other_forms(tmp_path):
+    path = write(
+        tmp_path / "net.json", '{"nodes": ["edges"], "edges": ["nodes", "a"], "a": ["edges"]}'
+    )
+    network = networks.from_file(path)
+    assert network.names == ("nodes", "edges", "a")
+    assert network.edges == ((0, 1), (1, 2))
 
 
 @pytest.mark.parametrize("name", ["missing.json", "missing.graphml", "missing.csv"])

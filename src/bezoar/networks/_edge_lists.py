@@ -54,8 +54,7 @@ def read_edge_list(content: bytes) -> nx.Graph:
         links.append((row[source], row[target], told, directed))
     pairs = {(one, other) for one, other, *_ in links}
     both_ways = any((other, one) in pairs for one, other in pairs if one != other)
-    nodes: dict[str, dict[str, Any]] = {end: {} for link in links for end in link[:2]}
-    return graph_of(nodes, [(*link[:3], both_ways or link[3]) for link in links])
+    return graph_of((*link[:3], both_ways or link[3]) for link in links)
 
 
 def _rows(text: str) -> list[Row]:

@@ -32,9 +32,8 @@ def read_gml(content: bytes) -> nx.Graph:
     except nx.NetworkXError as error:
         raise BezoarError(f"it is not valid GML: {error}") from None
     directed = graph.is_directed()
-    return graph_of(
-        dict(graph.nodes(data=True)), [(*edge, directed) for edge in graph.edges(data=True)]
-    )
+    links = [(str(one), str(other), told, directed) for one, other, told in graph.edges(data=True)]
+    return graph_of(links, {str(node): told for node, told in graph.nodes(data=True)})
 
 
 #: What reads each kind of file: from its content to a graph whose nodes are the agents' names.

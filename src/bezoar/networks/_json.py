@@ -9,7 +9,7 @@ import networkx as nx
 from bezoar._errors import BezoarError
 from bezoar._options import nearest_first
 from bezoar.networks._graphs import MARK
-from bezoar.networks._listed import Link, decode, graph_of
+from bezoar.networks._listed import Link, add_node, decode, graph_of
 
 #: Keys of networkx's forms that say nothing about the network.
 _FORMAL = ("directed", "multigraph", "graph", "name")
@@ -22,27 +22,36 @@ _FORMS = (
 
 
 def read_json(content: bytes) -> nx.Graph:
-    """The graph in a JSON document."""
+    """The graph in a JSON document; an agent may be called by a number as well as by a text."""
     document = json.loads(decode(content), object_pairs_hook=_object)
     if not isinstance(document, dict):
         raise BezoarError(f"{_FORMS}; found {_told(document)}")
     document = {"neighbours" if key == "neighbors" else key: v for key, v in document.items()}
+    poisoned = _list(MARK, document.pop(MARK, []))
+    graph = _graph(document)
+    for agent in poisoned:
+        if str(agent) not in graph:
+            near = ", ".join(nearest_first(str(agent), graph)[:5])
+            raise BezoarError(f"{MARK}: agent {agent} is not in the network; allowed: {near}")
+        graph.nodes[str(agent)][MARK] = True
+    return graph
+
+
+def _graph(document: Mapping[str, Any]) -> nx.Graph:
+    """The graph in any of the forms."""
+    if document and all(_are_keys(value, document) for value in document.values()):
+        return _adjacency(document)  # whose agents may be called nodes or edges
     if "nodes" in document:
         return _node_link(document)
     if "neighbours" in document:
-        _check_keys(document, ("neighbours", MARK))
-        return _adjacency(document["neighbours"], document.get(MARK, []))
+        _check_keys(document, ("neighbours",))
+        return _adjacency(document["neighbours"])
     if "edges" in document:
-        _check_keys(document, ("edges", MARK))
-        links = [_ends(link) for link in _list("edges", document["edges"])]
-        ends: dict[str, dict[str, Any]] = {
-            str(end): {} for one, other, *_ in links for end in (one, other)
-        }
-        return _with_marks(graph_of(ends, links), document.get(MARK, []))
-    others = {key: value for key, value in document.items() if key != MARK}
-    if not others or not all(isinstance(value, list) for value in others.values()):
+        _check_keys(document, ("edges",))
+        return graph_of(_links(document["edges"], directed=False))
+    if not document or not all(isinstance(value, list) for value in document.values()):
         raise BezoarError(f"{_FORMS}; found the keys {', '.join(document) or 'none'}")
-    return _adjacency(others, document.get(MARK, []))
+    return _adjacency(document)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -55,75 +64,70 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
+def _are_keys(found: Any, document: Mapping[str, Any]) -> bool:
+    """Whether something is a list, not an empty one, of keys of the document."""
+    return isinstance(found, list) and bool(found) and all(str(key) in document for key in found)
+
+
 def _node_link(document: Mapping[str, Any]) -> nx.Graph:
     """Networkx's node-link and adjacency data."""
-    _check_keys(document, ("nodes", "links", "edges", "adjacency", MARK, *_FORMAL))
-    nodes: dict[Any, Mapping[str, Any]] = {}
+    _check_keys(document, ("nodes", "links", "edges", "adjacency", *_FORMAL))
+    nodes: dict[str, Mapping[str, Any]] = {}
     for node in _list("nodes", document["nodes"]):
-        label = node.get("id", node.get("name")) if isinstance(node, dict) else node
-        if not isinstance(label, str | int):
-            raise BezoarError(f"nodes: expected an id for every node, found {_told(node)}")
-        if label in nodes:
-            raise BezoarError(f"nodes: two have the id {label!r}; give each one of its own")
-        nodes[label] = node if isinstance(node, dict) else {}
+        told = node if isinstance(node, dict) else {"id": node}
+        label = told.get("id", told.get("name"))
+        add_node(nodes, _name(label, node, "nodes: expected an id for every node"), told)
+    if "adjacency" not in document:
+        found = document.get("links", document.get("edges"))
+        return graph_of(_links(found, bool(document.get("directed"))), nodes)
+    adjacency = _list("adjacency", document["adjacency"])
+    if len(nodes) != len(adjacency):
+        raise BezoarError(f"adjacency: expected {len(nodes)} lists, found {len(adjacency)}")
     links: list[Link] = []
-    if "adjacency" in document:
-        adjacency = _list("adjacency", document["adjacency"])
-        if len(nodes) != len(adjacency):
-            raise BezoarError(f"adjacency: expected {len(nodes)} lists, found {len(adjacency)}")
-        for one, neighbours in zip(nodes, adjacency, strict=True):
-            for link in _list("adjacency", neighbours):
-                if not isinstance(link, dict) or "id" not in link:
-                    told = _told(link)
-                    raise BezoarError(f"adjacency: expected neighbours with an id, found {told}")
-                links.append((one, link["id"], link, True))
-    else:
-        found = [
-            _ends(link) for link in _list("links", document.get("links", document.get("edges")))
-        ]
-        links = [(*link[:3], bool(document.get("directed"))) for link in found]
-    return _with_marks(graph_of(nodes, links), document.get(MARK, []))
+    for one, neighbours in zip(nodes, adjacency, strict=True):
+        for link in _list("adjacency", neighbours):
+            other = link.get("id") if isinstance(link, dict) else None
+            expected = "adjacency: expected neighbours with an id"
+            links.append((one, _name(other, link, expected), link, True))
+    return graph_of(links, nodes)
 
 
-def _adjacency(found: Any, poisoned: Any) -> nx.Graph:
+def _adjacency(found: Any) -> nx.Graph:
     """The neighbours of each agent, in an object or, by numbers, in a list."""
     if isinstance(found, list):
-        found = dict(enumerate(found))
+        found = {str(number): neighbours for number, neighbours in enumerate(found)}
     if not isinstance(found, dict):
         raise BezoarError(f"neighbours: expected each agent's neighbours, found {_told(found)}")
-    nodes: dict[Any, dict[str, Any]] = {agent: {} for agent in found}
     links: list[Link] = []
     for agent, neighbours in found.items():
-        for neighbour in _list(f"neighbours of {agent}", neighbours):
-            if not isinstance(neighbour, str | int) or isinstance(neighbour, bool):
-                raise BezoarError(
-                    f"neighbours of {agent}: expected agents, found {_told(neighbour)}"
-                )
-            is_name = next(iter(found)) != 0
-            links.append((agent, str(neighbour) if is_name else neighbour, {}, True))
-    return _with_marks(graph_of(nodes, links), poisoned)
+        field = f"neighbours of {agent}"
+        for neighbour in _list(field, neighbours):
+            links.append(
+                (agent, _name(neighbour, neighbour, f"{field}: expected agents"), {}, True)
+            )
+    return graph_of(links, {agent: {} for agent in found})
 
 
-def _ends(link: Any) -> Link:
-    """A link given as a pair, or as an object with a source and a target."""
-    if isinstance(link, dict) and {"source", "target"} <= set(link):
-        return link["source"], link["target"], link, False
-    if isinstance(link, list) and len(link) == 2:
-        return str(link[0]), str(link[1]), {}, False
-    raise BezoarError(
-        "links: expected pairs of agents, or objects with a source and a target; found "
-        f"{_told(link)}"
-    )
+def _links(found: Any, directed: bool) -> list[Link]:
+    """Links given as pairs, or as objects with a source and a target."""
+    links: list[Link] = []
+    for link in _list("links", found):
+        told = link if isinstance(link, dict) else {}
+        ends = [told.get("source"), told.get("target")] if told else link
+        if not isinstance(ends, list) or len(ends) != 2:
+            ends = [None, None]  # which are no names
+        expected = "links: expected pairs of agents, or objects with a source and a target"
+        one, other = (_name(end, link, expected) for end in ends)
+        links.append((one, other, told, directed and bool(told)))
+    return links
 
 
-def _with_marks(graph: nx.Graph, poisoned: Any) -> nx.Graph:
-    """The graph with the listed agents marked, too."""
-    for agent in _list(MARK, poisoned):
-        if str(agent) not in graph:
-            near = ", ".join(nearest_first(str(agent), graph)[:5])
-            raise BezoarError(f"{MARK}: agent {agent} is not in the network; allowed: {near}")
-        graph.nodes[str(agent)][MARK] = True
-    return graph
+def _name(found: Any, inside: Any, expected: str) -> str:
+    """A text or a number as the name of an agent; ``inside`` is where it was found."""
+    is_name = isinstance(found, str | int | float) and not isinstance(found, bool)
+    if not is_name or found != found:
+        raise BezoarError(f"{expected}, found {_told(inside)}")
+    return str(found)
 
 
 def _list(key: str, found: Any) -> list[Any]:
@@ -135,7 +139,8 @@ def _list(key: str, found: Any) -> list[Any]:
 def _check_keys(document: Mapping[str, Any], allowed: Iterable[str]) -> None:
     for key in document:
         if key not in allowed:
-            raise BezoarError(f"no key {key!r}; allowed: {', '.join(nearest_first(key, allowed))}")
+            near = ", ".join(nearest_first(key, (*allowed, MARK)))
+            raise BezoarError(f"no key {key!r}; allowed: {near}")
 
 
 def _told(found: Any) -> str:

@@ -10,8 +10,8 @@ from bezoar._errors import BezoarError
 from bezoar._numbers import listed
 from bezoar._options import nearest_first
 
-#: One end, the other, attributes, and whether it goes from the one to the other only.
-Link = tuple[Any, Any, Mapping[str, Any], bool]
+#: The ids of its ends, attributes, and whether it goes from the one to the other only.
+Link = tuple[str, str, Mapping[str, Any], bool]
 
 #: The marks at the beginning of a file that tell its encoding.
 _MARKS = {
@@ -34,18 +34,29 @@ def decode(content: bytes) -> str:
         raise BezoarError(f"line {place}: it is not UTF-8 text; save it as UTF-8") from None
 
 
-def graph_of(nodes: Mapping[Any, Mapping[str, Any]], links: Iterable[Link]) -> nx.Graph:
-    """The graph of listed nodes and links.
+def add_node(nodes: dict[str, Mapping[str, Any]], label: str, told: Mapping[str, Any]) -> None:
+    """List another node with its attributes; an id that is there already is refused."""
+    if label in nodes:
+        raise BezoarError(f"two nodes have the id {label!r}; give each one of its own")
+    nodes[label] = told
+
+
+def graph_of(
+    links: Iterable[Link], nodes: Mapping[str, Mapping[str, Any]] | None = None
+) -> nx.Graph:
+    """The graph of listed links and nodes; by default of the nodes at the ends of links.
 
     Nodes are called by their labels or names where all have different ones, else by their ids. If
     some link is directed, every other is there in both directions.
     """
-    names = _names(nodes)
     found = list(links)
+    if nodes is None:
+        nodes = {end: {} for link in found for end in link[:2]}
+    names = _names(nodes)
     for one, other, _, _ in found:
         for end in (one, other):
             if end not in names:
-                near = listed(nearest_first(str(end), map(str, nodes)), 3)
+                near = listed(nearest_first(str(end), nodes), 3)
                 raise BezoarError(
                     f"a link of {one!r} and {other!r}: no node is called {end!r}; nodes are {near}"
                 )
@@ -59,13 +70,9 @@ def graph_of(nodes: Mapping[Any, Mapping[str, Any]], links: Iterable[Link]) -> n
     return graph
 
 
-def _names(nodes: Mapping[Any, Mapping[str, Any]]) -> dict[Any, str]:
+def _names(nodes: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
     for key in _NAMES:
         labels = [" ".join(str(told.get(key) or "").split()) for told in nodes.values()]
         if all(labels) and len(set(labels)) == len(labels):
             return dict(zip(nodes, labels, strict=True))
-    names = {str(node): node for node in nodes}
-    if len(names) < len(nodes):
-        twice = next(str(node) for node in nodes if names[str(node)] != node)
-        raise BezoarError(f"two nodes have the id {twice!r}; give each one of its own")
-    return {node: name for name, node in names.items()}
+    return {node: node for node in nodes}

@@ -4,7 +4,7 @@ They are read here, not by networkx, because its readers refuse values that are 
 type, leave out defaults, and make agents of misspelled ends of links.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NoReturn
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
@@ -13,7 +13,7 @@ from xml.parsers import expat
 import networkx as nx
 
 from bezoar._errors import BezoarError
-from bezoar.networks._listed import Link, graph_of
+from bezoar.networks._listed import Link, add_node, graph_of
 
 Attributes = dict[str, Any]
 
@@ -31,15 +31,15 @@ def read_graphml(content: bytes) -> nx.Graph:
         if key.get("for") in ("node", "all", None)
         for default in _inner(key, "default")
     }
-    nodes: dict[str, Attributes] = {}
+    nodes: dict[str, Mapping[str, Any]] = {}
     for node in _inner(graph, "node"):
         _add(nodes, node, defaults | _data(node, keys))
     links: list[Link] = []
     is_directed = graph.get("edgedefault") == "directed"
     for edge in _inner(graph, "edge"):
         directed = {"true": True, "false": False}.get(edge.get("directed", ""), is_directed)
-        links.append((edge.get("source"), edge.get("target"), _data(edge, keys), directed))
-    return graph_of(nodes, links)
+        links.append((edge.get("source", ""), edge.get("target", ""), _data(edge, keys), directed))
+    return graph_of(links, nodes)
 
 
 def _data(element: Element, keys: dict[str | None, Element]) -> Attributes:
@@ -77,7 +77,7 @@ def read_gexf(content: bytes) -> nx.Graph:
             titles[kind][attribute.get("id", "")] = title
             for default in _inner(attribute, "default"):
                 defaults[kind][title] = _text(default)
-    nodes: dict[str, Attributes] = {}
+    nodes: dict[str, Mapping[str, Any]] = {}
     for node in _inner(graph, "node"):
         told = defaults["node"] | _values(node, titles["node"])
         for position in _inner(node, "position"):
@@ -90,8 +90,8 @@ def read_gexf(content: bytes) -> nx.Graph:
         if edge.get("weight"):
             told["weight"] = edge.get("weight")
         directed = edge.get("type", usual) == "directed"
-        links.append((edge.get("source"), edge.get("target"), told, directed))
-    return graph_of(nodes, links)
+        links.append((edge.get("source", ""), edge.get("target", ""), told, directed))
+    return graph_of(links, nodes)
 
 
 def _values(element: Element, titles: dict[str, str]) -> Attributes:
@@ -107,12 +107,10 @@ def _values(element: Element, titles: dict[str, str]) -> Attributes:
     return found
 
 
-def _add(nodes: dict[str, Attributes], node: Element, told: Attributes) -> None:
+def _add(nodes: dict[str, Mapping[str, Any]], node: Element, told: Attributes) -> None:
     if (label := node.get("id")) is None:
         raise BezoarError("a node has no id; give each one of its own")
-    if label in nodes:
-        raise BezoarError(f"two nodes have the id {label!r}; give each one of its own")
-    nodes[label] = told
+    add_node(nodes, label, told)
 
 
 def _only_graph(root: Element) -> Element:
