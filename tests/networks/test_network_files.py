@@ -1,4 +1,4 @@
-"""Networks from files: 57 that people might have, and everything networkx writes."""
+"""Networks from files: 59 that people might have, and everything networkx writes."""
 
 import json
 from pathlib import Path
@@ -49,10 +49,12 @@ READ = {
 SYMMETRIC = {
     "directed.graphml": "1 one-way link (west → hub)",
     "weights.graphml": "weights from 0.5 to 2 (b – c)",
+    "weight-default.graphml": "weights from 1 to 2 (a – b)",
     "parallel.gexf": "1 repeated link (a – b)",
     "mixed-directions.gexf": "1 one-way link (b → c)",
     "repeated.gml": "1 repeated link (a – b)",
     "networkx-weights.edgelist": "weights from 1.5 to 3 (0 – 1)",
+    "weights-last.edgelist": "weights from 1 to 2 (a – b)",
     "asymmetric.txt": "1 one-way link (b → c)",
     "self-loop.txt": "1 link of an agent to itself (a)",
     "gephi-directed.csv": "2 one-way links (1 → 2)",
@@ -90,7 +92,7 @@ def write(path, text):
 
 def test_every_file_is_in_one_of_the_tables():
     assert {path.name for path in FILES.iterdir()} == {*READ, *SYMMETRIC, *REFUSED}
-    assert len(READ) + len(SYMMETRIC) + len(REFUSED) == 57
+    assert len(READ) + len(SYMMETRIC) + len(REFUSED) == 59
 
 
 @pytest.mark.parametrize("file", READ)

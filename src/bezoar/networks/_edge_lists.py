@@ -19,8 +19,8 @@ _WEIGHTS = ("weight", "weights")
 #: A comment: a line that begins so, or what follows after a blank.
 _COMMENT = re.compile(r"(^|\s)#.*|^\s*(%|//).*")
 
-#: The attributes of a link as networkx writes them: {'weight': 0.5}.
-_ATTRIBUTES = re.compile(r"\{(?:['\"]weight['\"]: *([^,{}]+))?[^{}]*\}")
+#: The attributes of a link as networkx writes them: {'colour': 'red', 'weight': 0.5}.
+_ATTRIBUTES = re.compile(r"\{(?:[^{}]*['\"]weight['\"]: *([^,{}]+))?[^{}]*\}")
 
 Row = tuple[int, list[str]]
 

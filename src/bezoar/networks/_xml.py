@@ -19,26 +19,26 @@ Attributes = dict[str, Any]
 
 
 def read_graphml(content: bytes) -> nx.Graph:
-    """The graph in a GraphML document; a key's default counts where a node says nothing."""
+    """The graph in a GraphML document; a key's default counts where nothing else is said."""
     root = _parse(content)
     graph = _only_graph(root)
     if next(_inner(graph, "hyperedge"), None) is not None:
         raise BezoarError("it has hyperedges; replace each by links between two agents")
     keys = {key.get("id"): key for key in _inner(root, "key")}
-    defaults = {
-        _key_name(key): _text(default)
-        for key in keys.values()
-        if key.get("for") in ("node", "all", None)
-        for default in _inner(key, "default")
-    }
+    defaults: dict[str, Attributes] = {"node": {}, "edge": {}}
+    for key in keys.values():
+        for kind in defaults:
+            if key.get("for") in (kind, "all", None):
+                defaults[kind] |= {_key_name(key): _text(each) for each in _inner(key, "default")}
     nodes: dict[str, Mapping[str, Any]] = {}
     for node in _inner(graph, "node"):
-        _add(nodes, node, defaults | _data(node, keys))
+        _add(nodes, node, defaults["node"] | _data(node, keys))
     links: list[Link] = []
     is_directed = graph.get("edgedefault") == "directed"
     for edge in _inner(graph, "edge"):
         directed = {"true": True, "false": False}.get(edge.get("directed", ""), is_directed)
-        links.append((edge.get("source", ""), edge.get("target", ""), _data(edge, keys), directed))
+        told = defaults["edge"] | _data(edge, keys)
+        links.append((edge.get("source", ""), edge.get("target", ""), told, directed))
     return graph_of(links, nodes)
 
 
@@ -66,7 +66,7 @@ def _key_name(key: Element) -> str:
 
 
 def read_gexf(content: bytes) -> nx.Graph:
-    """The graph in a GEXF document; an attribute's default counts where a node says nothing."""
+    """The graph in a GEXF document; an attribute's default counts where nothing else is said."""
     graph = _only_graph(_parse(content))
     titles: dict[str, dict[str, str]] = {"node": {}, "edge": {}}
     defaults: dict[str, Attributes] = {"node": {}, "edge": {}}
