@@ -186,12 +186,19 @@ def _point(attributes: Mapping[str, Any]) -> tuple[float, float] | None:
         return None
 
 
-def parts_told(parts: Sequence[Sequence[str]]) -> str:
-    """The parts of a network that are not linked to each other, the largest first."""
-    ordered = sorted(parts, key=len, reverse=True)
-    told = [f"({listed(part, 4)})" for part in ordered[:4]]
-    if len(ordered) > 4:
-        told.append(f"{len(ordered) - 4} more")
+def parts_told(part: Ints, names: Sequence[str]) -> str:
+    """The parts of a network that are not linked to each other, the largest first.
+
+    Args:
+        part: ``[W]`` the number of the part that each agent is in.
+        names: ``[W]`` what each agent is called.
+    """
+    sizes = np.bincount(part)
+    largest = np.argsort(-sizes, kind="stable")[:4]
+    members = ([names[agent] for agent in np.flatnonzero(part == each)] for each in largest)
+    told = [f"({listed(each, 4)})" for each in members]
+    if len(sizes) > 4:
+        told.append(f"{len(sizes) - 4} more")
     return " and ".join(told)
 
 

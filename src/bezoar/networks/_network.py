@@ -240,10 +240,8 @@ def _adjacency(ends: Ints, names: Sequence[str]) -> sparse.csr_array:
     adjacency.sort_indices()
     pieces, piece = _components(adjacency)
     if pieces > 1:
-        members = [np.flatnonzero(piece == each).tolist() for each in range(min(pieces, 100))]
-        parts = [[names[agent] for agent in part] for part in members]
         raise BezoarError(
-            f"graph: it falls into {pieces} unconnected pieces: {parts_told(parts)}. Every agent "
+            f"graph: it falls into {pieces} unconnected pieces: {parts_told(piece, names)}. Every agent "
             "must reach every other: link them, or leave some out"
         )
     return adjacency
