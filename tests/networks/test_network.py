@@ -104,7 +104,10 @@ def weighted(*weights):
         (nx.empty_graph(2), "graph: it falls into 2 unconnected pieces"),
         (nx.Graph(["xy", "ab", "bc"]), r"2 unconnected pieces: \(a, b, c\) and \(x, y\)"),
         (nx.empty_graph(200), r"200 unconnected pieces: \(0\) and .* and \(3\) and 196 more\."),
-        (nx.disjoint_union(nx.empty_graph(150), nx.path_graph(2)), r"pieces: \(150, 151\) and \(0\)"),
+        (
+            nx.disjoint_union(nx.empty_graph(150), nx.path_graph(2)),
+            r"pieces: \(150, 151\) and \(0\)",
+        ),
         (nx.path_graph(["a", "b ", "b"]), "graph: 2 agents are called 'b'"),
         (nx.path_graph([1, "1"]), "graph: 2 agents are called '1'"),
         (nx.path_graph(["a", " "]), "a readable name for every agent, found ''"),
@@ -220,6 +223,14 @@ def test_coordinates(keys):
     assert Network(graph).positions.tolist() == [list(place) for place in places]
     assert Network(graph).with_poisoned([1]).positions is not None
     graph.add_edge("c", "nowhere")
+    assert Network(graph).positions is None
+
+
+@pytest.mark.parametrize("found", [None, "here", ["here"], {}, {"position": "here"}])
+@pytest.mark.parametrize("key", ["pos", "position", "viz", "graphics"])
+def test_what_is_no_place_is_left_alone(key, found):
+    graph = nx.path_graph(3)
+    nx.set_node_attributes(graph, found, key)
     assert Network(graph).positions is None
 
 

@@ -91,6 +91,7 @@ def test_fan_with_a_hub_that_is_not_poisoned():
     named = networks.fan(6, poisoned={0, 2})
     assert named.edges == networks.fan(6, poisoned=2).edges
     assert named.poisoned == (0, 2)
+    assert networks.fan(6, poisoned=[5, "5"]) == networks.fan(6, poisoned=1)
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(3, 3), (3, 4), (4, 3), (5, 7)])
@@ -166,6 +167,9 @@ def test_poisoned_agents_can_be_named(poisoned):
         (lambda: networks.erdos_renyi(5, 1.5), r"probability: .*found 1\.5"),
         (lambda: networks.erdos_renyi(5, "x"), "probability: expected a number .*found 'x'"),
         (lambda: networks.erdos_renyi(40, 0.001), "raise the probability; none of 100 draws"),
+        (lambda: networks.erdos_renyi(40, 1e-20), "raise the probability; none of 100 draws"),
+        (lambda: networks.random_regular(6, "2"), "degree: expected an integer .*found '2'"),
+        (lambda: networks.random_regular(6, 2.5), r"degree: expected an integer .*found 2\.5"),
         (lambda: networks.random_regular(5, 3), "degree: .*found 3 for 5 agents"),
         (lambda: networks.random_regular(5, 5), "degree: .*found 5 for 5 agents"),
         (lambda: networks.random_regular(5, 0), "degree: .*found 0 for 5 agents"),

@@ -1,10 +1,11 @@
 """Networks whose links and agents are silent now and then, and networks in turn by their names."""
 
+import networkx
 import numpy as np
 import pytest
 
 from bezoar import BezoarError, aggregators, networks, theory
-from bezoar.networks import NetworkOverTime, UnreliableNetwork
+from bezoar.networks import Network, NetworkOverTime, UnreliableNetwork
 
 NETWORK = networks.erdos_renyi(12, 0.5, 3, seed=1)
 SILENT = {"silent_links": 0.3, "silent_agents": 0.2}
@@ -109,3 +110,17 @@ def test_agents_of_networks_in_turn_have_the_same_names():
     )
     with pytest.raises(BezoarError, match="found 'b' for 'a' in iteration 2"):
         NetworkOverTime([one, other])
+
+
+def test_networkx_graphs_are_networks():
+    path = networkx.path_graph(4)
+    assert NetworkOverTime([path]).turns == (Network(path),)
+    assert NetworkOverTime(lambda k: path).at(3) == Network(path)
+    assert UnreliableNetwork(path, silent_links=0.5).whole.edges == Network(path).edges
+
+
+def test_what_silent_networks_cannot_be_made_of_is_refused():
+    with pytest.raises(BezoarError, match=r"network: expected a Network .* found 'fan'"):
+        UnreliableNetwork("fan", silent_links=0.1)
+    with pytest.raises(BezoarError, match="seed: expected an integer of at least 0, found -1"):
+        UnreliableNetwork(NETWORK, silent_links=0.1, seed=-1)

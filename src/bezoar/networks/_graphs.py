@@ -161,18 +161,14 @@ def coordinates(graph: nx.Graph, nodes: Iterable[Any]) -> Floats | None:
             return None
         points.append(point)
     array = np.array(points, dtype=np.float64)
-    spread = array.max(0) - array.min(0)
-    return array if np.isfinite(array).all() and spread.max() > 0 else None
+    return array if np.isfinite(array).all() and (array != array[0]).any() else None
 
 
-def _point(attributes: Mapping[str, Any]) -> tuple[float, float] | None:
-    found = attributes.get("pos", attributes.get("position"))
-    for key in ("viz", "graphics"):
-        inner = attributes.get(key)
-        if isinstance(inner, Mapping):
-            attributes = {**attributes, **inner, **inner.get("position", {})}
-    if isinstance(found, Mapping):
-        attributes = {**attributes, **found}
+def _point(attributes: dict[str, Any]) -> tuple[float, float] | None:
+    for key in ("viz", "graphics", "pos", "position"):
+        if isinstance(inner := attributes.get(key), Mapping):
+            attributes = attributes | dict(inner)
+    found: Any = attributes.get("pos", attributes.get("position"))
     for across, up in _COORDINATES:
         if across in attributes and up in attributes:
             found = (attributes[across], attributes[up])
@@ -195,7 +191,7 @@ def parts_told(part: Ints, names: Sequence[str]) -> str:
     """
     sizes = np.bincount(part)
     largest = np.argsort(-sizes, kind="stable")[:4]
-    members = ([names[agent] for agent in np.flatnonzero(part == each)] for each in largest)
+    members = ([names[agent] for agent in np.flatnonzero(part == n).tolist()] for n in largest)
     told = [f"({listed(each, 4)})" for each in members]
     if len(sizes) > 4:
         told.append(f"{len(sizes) - 4} more")

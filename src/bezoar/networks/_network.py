@@ -215,10 +215,16 @@ def as_network(found: Any) -> Any:
     return Network(found) if isinstance(found, nx.Graph) else found
 
 
-def check_network(found: Any) -> Network:
-    """A network that does not change, or a networkx graph as one; anything else is refused."""
+def any_network(found: Any) -> Network:
+    """A network, or a networkx graph as one; anything else is refused."""
     kinds = "a Network or a networkx graph"
     network: Network = instance("network", as_network(found), Network, kinds)
+    return network
+
+
+def check_network(found: Any) -> Network:
+    """A network that does not change, or a networkx graph as one; anything else is refused."""
+    network = any_network(found)
     if network.changes:
         raise BezoarError(
             f"network: expected one that does not change, found {network.name}; what holds for one "
@@ -241,7 +247,7 @@ def _adjacency(ends: Ints, names: Sequence[str]) -> sparse.csr_array:
     pieces, piece = _components(adjacency)
     if pieces > 1:
         raise BezoarError(
-            f"graph: it falls into {pieces} unconnected pieces: {parts_told(piece, names)}. Every agent "
-            "must reach every other: link them, or leave some out"
+            f"graph: it falls into {pieces} unconnected pieces: {parts_told(piece, names)}. "
+            "Every agent must reach every other: link them, or leave some out"
         )
     return adjacency

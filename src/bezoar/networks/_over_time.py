@@ -11,7 +11,7 @@ from scipy import sparse
 from bezoar._errors import BezoarError
 from bezoar._options import read_options
 from bezoar._parts import check_made, maker
-from bezoar.networks._network import Network
+from bezoar.networks._network import Network, as_network
 
 #: What networks in turn are made of: names, or tables with a name and options.
 Networks = Annotated[list[str | dict[str, Any]], Field(min_length=1)]
@@ -40,7 +40,7 @@ class NetworkOverTime(Network):
                 "network: expected a Network, a list of them or a function of the iteration, "
                 f"found {networks!r}"
             )
-        self._networks = networks if callable(networks) else tuple(networks)
+        self._networks = networks if callable(networks) else tuple(map(as_network, networks))
         if not self._networks:
             raise BezoarError("network: a network over time needs at least one, found none")
         first = self._get(1)
@@ -83,7 +83,7 @@ class NetworkOverTime(Network):
 
     def _get(self, iteration: int) -> Network:
         if callable(self._networks):
-            network = self._networks(iteration)
+            network = as_network(self._networks(iteration))
         else:
             network = self._networks[(iteration - 1) % len(self._networks)]
         if not isinstance(network, Network) or network.changes:

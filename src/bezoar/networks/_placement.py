@@ -6,11 +6,11 @@ import networkx as nx
 import numpy as np
 
 from bezoar._arrays import Ints
-from bezoar._checks import instance, whole
+from bezoar._checks import whole
 from bezoar._options import choose
 from bezoar._seeds import Purpose, generator
 from bezoar.networks._cut import cut_placement
-from bezoar.networks._network import Network, as_network
+from bezoar.networks._network import Network, any_network
 
 #: Nodes and links looked at for betweenness: a few seconds. Beyond that, some agents stand for all.
 _EFFORT = 4_000_000
@@ -30,7 +30,7 @@ def place(network: Network, poisoned: int, placement: str = "last", seed: int = 
     - ``cut``: where the regular network falls apart most, or nearest to that; a note says if it
       does not.
     """
-    network = instance("network", as_network(network), Network, "a Network or a networkx graph")
+    network = any_network(network)
     count = whole("poisoned", poisoned, 0, network.agents - 1)
     whole("seed", seed, 0)
     found = choose("placement", placement, PLACEMENTS)(network, count, seed)

@@ -59,7 +59,8 @@ def fan(agents: int = 10, poisoned: Poisoned = 1) -> Network:
     """
     whole("agents", agents, 3)
     poisoned = plain_number(poisoned)
-    hubs = max(1, poisoned if isinstance(poisoned, int) else len(_agents(poisoned)))
+    number = poisoned if isinstance(poisoned, int) else len(set(map(str, _agents(poisoned))))
+    hubs = max(1, number)
     if hubs >= agents - 1:
         raise BezoarError(
             f"poisoned: a fan of {agents} agents has at most {agents - 2} poisoned, found {hubs}"
@@ -136,8 +137,10 @@ def erdos_renyi(
     if positive("probability", probability) > 1:
         raise BezoarError(f"probability: expected a number in (0, 1], found {probability}")
     _check_size(agents, int(probability * agents * (agents - 1) / 2))
+    # What is smaller than this cannot be told from zero where networkx takes it from one.
+    drawn = max(probability, float(np.finfo(np.float64).epsneg))
     graph = _connected_draw(
-        lambda rng: nx.fast_gnp_random_graph(agents, probability, seed=rng),
+        lambda rng: nx.fast_gnp_random_graph(agents, drawn, seed=rng),
         seed,
         f"erdos_renyi with probability {probability}: raise the probability",
     )
@@ -149,7 +152,7 @@ def random_regular(
 ) -> Network:
     """A random graph in which everyone has ``degree`` neighbours, drawn again until connected."""
     whole("agents", agents, 2)
-    if not 1 <= degree < agents or agents * degree % 2:
+    if not 1 <= whole("degree", degree, 0) < agents or agents * degree % 2:
         raise BezoarError(
             f"degree: expected 1 … {agents - 1} with agents × degree even, "
             f"found {degree} for {agents} agents"

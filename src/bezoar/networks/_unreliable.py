@@ -8,10 +8,10 @@ import numpy as np
 from scipy import sparse
 
 from bezoar._arrays import Bools, Floats, Ints
-from bezoar._checks import share
+from bezoar._checks import share, whole
 from bezoar._seeds import Purpose, generator
 from bezoar.networks._mixing import with_diagonal
-from bezoar.networks._network import Network
+from bezoar.networks._network import Network, any_network
 from bezoar.networks._over_time import NetworkOverTime
 
 
@@ -76,7 +76,8 @@ class UnreliableNetwork(NetworkOverTime):
         seed: int = 0,
     ) -> None:
         links, agents = share("silent_links", silent_links), share("silent_agents", silent_agents)
-        self._losses = _Losses(network, links, agents, seed)
+        network = any_network(network)
+        self._losses = _Losses(network, links, agents, whole("seed", seed, 0))
         super().__init__(self._losses, name=network.name)
         self.adjacency, self._turns, self.note = network.adjacency, network.turns, network.note
 
