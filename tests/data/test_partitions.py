@@ -1,3 +1,5 @@
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 from hypothesis import assume, given
@@ -121,6 +123,27 @@ def test_any_number_of_agents_draws_as_many_samples_each():
 def test_by_class_refuses_an_agent_without_samples():
     with pytest.raises(BezoarError, match="agent 2 gets no samples"):
         data.partition("by_class")(np.array([0, 0, 1, 1]), 3, 3, rng())
+
+
+@pytest.mark.parametrize(
+    ("owners", "told"),
+    [
+        ([1, 2, 3, 1], r"expected 0 … 2, found 1 … 3"),
+        ([-1, 0, 1, 2], r"expected 0 … 2, found -1 … 2"),
+        ([0, 1, 2], r"expected 4 integers, found int64 of shape \[3\]"),
+        ([[0, 1], [2, 0]], r"expected 4 integers, found int64 of shape \[2, 2\]"),
+        ([0.0, 1.0, 2.0, 0.0], "expected 4 integers, found float64"),
+        ([0, 2, 2, 0], "agent 1 gets no samples; use fewer agents"),
+    ],
+)
+def test_a_partition_of_ones_own_gives_every_agent_some_samples(owners, told):
+    class Own(data.Partitioner):
+        def owners(self, labels, classes, agents, rng):
+            return owners
+
+    made = dataclass(frozen=True)(Own)()
+    with pytest.raises(BezoarError, match=f"partition Own: .*{told}"):
+        made(np.array([0, 1, 0, 1]), 2, 3, rng())
 
 
 @pytest.mark.parametrize("alpha", [0, -1, 1e308, float("nan"), float("inf"), "many"])

@@ -75,11 +75,28 @@ class Partitioner(Part, ABC):
             raise BezoarError(
                 f"partition {self.name}: {len(labels)} samples are too few for {agents} agents"
             )
-        return Partition.from_owners(self.owners(labels, classes, agents, rng), agents)
+        owners = np.asarray(self.owners(labels, classes, agents, rng))
+        if owners.shape != (len(labels),) or not np.issubdtype(owners.dtype, np.integer):
+            raise BezoarError(
+                f"partition {self.name}: owners: expected {len(labels)} integers, found "
+                f"{owners.dtype} of shape {list(owners.shape)}"
+            )
+        if owners.min() < 0 or owners.max() >= agents:
+            raise BezoarError(
+                f"partition {self.name}: owners: expected 0 … {agents - 1}, found "
+                f"{owners.min()} … {owners.max()}"
+            )
+        made = Partition.from_owners(owners.astype(np.int64, copy=False), agents)
+        if not made.sizes.all():
+            empty = int(made.sizes.argmin())
+            raise BezoarError(
+                f"partition {self.name}: agent {empty} gets no samples; use fewer agents"
+            )
+        return made
 
     @abstractmethod
     def owners(self, labels: Ints, classes: int, agents: int, rng: np.random.Generator) -> Ints:
-        """``[n]`` the agent who gets each sample."""
+        """``[n]`` the number of the agent who gets each sample."""
 
 
 @dataclass(frozen=True)
@@ -171,9 +188,4 @@ class ByClass(Partitioner):
             rank = np.arange(len(labels)) - starts[kind]
             owners = np.empty(len(labels), dtype=np.int64)
             owners[by_class] = kind + classes * (rank * holders[kind] // counts[kind])
-        empty = np.flatnonzero(np.bincount(owners, minlength=agents) == 0)
-        if len(empty):
-            raise BezoarError(
-                f"partition by_class: agent {empty[0]} gets no samples; use fewer agents"
-            )
         return owners
