@@ -217,6 +217,16 @@ def test_large_files_are_not_read(tmp_path, monkeypatch):
         networks.from_file(path)
 
 
+def test_large_networks_are_not_made(tmp_path, monkeypatch):
+    path = write(tmp_path / "net.txt", "0 1\n1 2\n")
+    monkeypatch.setattr("bezoar.networks._topologies.MOST_LINKS", 1)
+    with pytest.raises(BezoarError, match="3 agents would have 2 links; allowed: at most 1"):
+        networks.from_file(path)
+    monkeypatch.setattr("bezoar.networks._topologies.MOST_AGENTS", 2)
+    with pytest.raises(BezoarError, match="it would have 3 agents; allowed: at most 2"):
+        networks.from_file(path)
+
+
 def test_who_is_poisoned_may_be_said_instead():
     path = FILES / "office.graphml"
     assert networks.from_file(path, poisoned=["lab"]).poisoned == (3,)

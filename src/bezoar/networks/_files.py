@@ -13,7 +13,7 @@ from bezoar.networks._edge_lists import read_edge_list
 from bezoar.networks._json import read_json
 from bezoar.networks._listed import decode, graph_of
 from bezoar.networks._network import Network
-from bezoar.networks._topologies import MOST_LINKS, Poisoned, poison
+from bezoar.networks._topologies import Poisoned, check_size, poison
 from bezoar.networks._xml import read_gexf, read_graphml
 
 #: The largest file that is read.
@@ -101,9 +101,6 @@ def from_edges(
 
 
 def _network(name: str, graph: nx.Graph, poisoned: Poisoned | None, symmetric: bool) -> Network:
-    if graph.number_of_edges() > MOST_LINKS:
-        raise BezoarError(
-            f"it has {graph.number_of_edges():,} links; allowed: at most {MOST_LINKS:,}"
-        )
+    check_size(len(graph), graph.number_of_edges())
     network = Network(graph, name=name, symmetric=symmetric)
     return network if poisoned is None else poison(network, poisoned)

@@ -17,7 +17,7 @@ from bezoar.networks._network import Network
 
 Poisoned = int | Sequence[int | str] | Set[int | str]
 
-#: The largest networks that are made: more would take gigabytes and many minutes.
+#: The largest networks that are made or read: more would take gigabytes and many minutes.
 MOST_AGENTS, MOST_LINKS = 1_000_000, 2_000_000
 
 #: How often a random topology is drawn again in the hope of a connected one.
@@ -34,7 +34,7 @@ def two_castle(agents: int = 10, poisoned: Poisoned = 1) -> Network:
     if whole("agents", agents, 4) % 2:
         raise BezoarError(f"agents: two castles need an even number, found {agents}")
     half = agents // 2
-    _check_size(agents, agents * (agents - 2) // 2)
+    check_size(agents, agents * (agents - 2) // 2)
     graph = nx.complete_graph(agents)
     graph.remove_edges_from((i, i + half) for i in range(half))
     return _network("two_castle", graph, poisoned, middle=half - 1)
@@ -46,7 +46,7 @@ def line(agents: int = 10, poisoned: Poisoned = 1) -> Network:
     ``poisoned = n`` means the ``n`` agents in the middle, ``(W-1)//2`` first. They cut the regular
     network in two.
     """
-    _check_size(whole("agents", agents, 2), agents - 1)
+    check_size(whole("agents", agents, 2), agents - 1)
     return _network("line", nx.path_graph(agents), poisoned, middle=(agents - 1) // 2)
 
 
@@ -66,7 +66,7 @@ def fan(agents: int = 10, poisoned: Poisoned = 1) -> Network:
             f"poisoned: a fan of {agents} agents has at most {agents - 2} poisoned, found {hubs}"
         )
     regular = agents - hubs
-    _check_size(agents, regular - 1 + hubs * regular)
+    check_size(agents, regular - 1 + hubs * regular)
     graph = nx.path_graph(regular)
     graph.add_edges_from((hub, agent) for hub in range(regular, agents) for agent in range(regular))
     return _network("fan", graph, poisoned)
@@ -87,7 +87,7 @@ def lower_bound(regular: int = 4, poisoned: int = 4) -> Network:
     """
     agents = whole("regular", regular, 2) + whole("poisoned", poisoned, 1)
     most = regular * (regular - 1) // 2 + max(0, poisoned - regular) * regular + 2 * regular
-    _check_size(agents, most)
+    check_size(agents, most)
     graph = nx.complete_graph(regular)
     blocks: list[list[int]] = [list(range(regular))] * poisoned
     if regular >= 4 and poisoned >= 4:
@@ -104,26 +104,26 @@ def lower_bound(regular: int = 4, poisoned: int = 4) -> Network:
 
 def complete(agents: int = 10, poisoned: Poisoned = 1) -> Network:
     """Every agent linked to every other. ``poisoned = n`` means the last ``n``."""
-    _check_size(whole("agents", agents, 2), agents * (agents - 1) // 2)
+    check_size(whole("agents", agents, 2), agents * (agents - 1) // 2)
     return _network("complete", nx.complete_graph(agents), poisoned)
 
 
 def ring(agents: int = 10, poisoned: Poisoned = 1) -> Network:
     """A cycle ``0 - 1 - … - W-1 - 0``. ``poisoned = n`` means the last ``n``."""
-    _check_size(whole("agents", agents, 3), agents)
+    check_size(whole("agents", agents, 3), agents)
     return _network("ring", nx.cycle_graph(agents), poisoned)
 
 
 def star(agents: int = 10, poisoned: Poisoned = 1) -> Network:
     """Agent 0 linked to all others. ``poisoned = n`` means the last ``n``."""
-    _check_size(whole("agents", agents, 2), agents - 1)
+    check_size(whole("agents", agents, 2), agents - 1)
     return _network("star", nx.star_graph(agents - 1), poisoned)
 
 
 def torus(rows: int = 4, columns: int = 4, poisoned: Poisoned = 1) -> Network:
     """A grid wrapped around at its borders; agent ``r * columns + c`` sits at row r, column c."""
     sizes = whole("rows", rows, 3), whole("columns", columns, 3)
-    _check_size(rows * columns, 2 * rows * columns)
+    check_size(rows * columns, 2 * rows * columns)
     grid = nx.grid_2d_graph(*sizes, periodic=True)
     graph = nx.relabel_nodes(grid, {(r, c): r * columns + c for r, c in grid})
     return _network("torus", graph, poisoned)
@@ -136,7 +136,7 @@ def erdos_renyi(
     whole("agents", agents, 2)
     if positive("probability", probability) > 1:
         raise BezoarError(f"probability: expected a number in (0, 1], found {probability}")
-    _check_size(agents, int(probability * agents * (agents - 1) / 2))
+    check_size(agents, int(probability * agents * (agents - 1) / 2))
     # What is smaller than this cannot be told from zero where networkx takes it from one.
     drawn = max(probability, float(np.finfo(np.float64).epsneg))
     graph = _connected_draw(
@@ -157,7 +157,7 @@ def random_regular(
             f"degree: expected 1 … {agents - 1} with agents × degree even, "
             f"found {degree} for {agents} agents"
         )
-    _check_size(agents, agents * degree // 2)
+    check_size(agents, agents * degree // 2)
     graph = _connected_draw(
         lambda rng: nx.random_regular_graph(degree, agents, seed=rng),
         seed,
@@ -177,7 +177,7 @@ def _connected_draw(
     raise BezoarError(f"{advice}; none of {DRAWS} draws was connected")
 
 
-def _check_size(agents: int, links: int) -> None:
+def check_size(agents: int, links: int) -> None:
     """Refuse, before it is made, a network that is too large."""
     if agents > MOST_AGENTS:
         raise BezoarError(f"it would have {agents:,} agents; allowed: at most {MOST_AGENTS:,}")
