@@ -1,3 +1,5 @@
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
@@ -5,6 +7,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from bezoar import BezoarError, models
+from bezoar._options import read_options
 
 
 def count(module):
@@ -161,6 +164,26 @@ def test_about_sixteen_channels_share_a_group(width, groups):
 def test_what_cannot_be_made_is_refused(name, shape, options, message):
     with pytest.raises(BezoarError, match=message):
         models.create(name, shape, 10, **options)
+
+
+class Maker:
+    """Makes modules when it is called."""
+
+    def __call__(self, shape: tuple[int, ...], classes: int, width: "int" = 3) -> nn.Module:
+        return models.MLP(shape, classes, width)
+
+
+@pytest.mark.parametrize("make", [partial(models.MLP, width=3), Maker(), Maker().__call__])
+def test_whatever_makes_modules_is_a_model(make):
+    found = models.network_model(make)
+    assert found().module((5,), 2).output.in_features == 3
+    assert read_options(found, {"width": "7"}, as_text=True)["width"] == 7
+    assert found(width=7).module((5,), 2).output.in_features == 7
+
+
+def test_a_module_is_no_model():
+    with pytest.raises(BezoarError, match=r"model: expected what makes a module.* found a MLP"):
+        models.network_model(models.MLP((5,), 2))
 
 
 def test_real_images_are_learned(small_mnist):

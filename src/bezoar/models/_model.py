@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, wraps
-from typing import Any, ClassVar, get_type_hints
+from typing import Any, ClassVar
 
 from torch import nn
 
@@ -60,7 +60,12 @@ def network_model(make: ModuleMaker) -> Callable[..., NetworkModel]:
 
     ``make`` is a class or function of the shape of a sample, the number of classes, and options.
     """
-    taken = list(inspect.signature(make).parameters.values())
+    if isinstance(make, nn.Module):
+        kind = type(make).__name__
+        raise BezoarError(
+            f"model: expected what makes a module, such as a function, found a {kind}"
+        )
+    taken = list(inspect.signature(make, eval_str=True).parameters.values())
     if len(taken) < 2:
         raise BezoarError(
             "model: expected a function of the shape of a sample, the number of classes and "
@@ -71,7 +76,9 @@ def network_model(make: ModuleMaker) -> Callable[..., NetworkModel]:
     def with_options(**options: Any) -> NetworkModel:
         return NetworkModel(make, options)
 
-    hinted = make.__init__ if isinstance(make, type) else make  # type: ignore[misc]
-    with_options.__annotations__ = get_type_hints(hinted, include_extras=True)
-    with_options.__signature__ = inspect.Signature(taken[2:])  # type: ignore[attr-defined]
+    options = taken[2:]
+    with_options.__annotations__ = {
+        each.name: each.annotation for each in options if each.annotation is not each.empty
+    }
+    with_options.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
     return with_options
