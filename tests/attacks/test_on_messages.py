@@ -194,3 +194,12 @@ def test_nobody_copies_who_is_not_regular(attack):
     spec = RunSpec.read({"network": "two_castle", "poisoned": [7], "attack": attack})
     with pytest.raises(BezoarError, match="mimic: agent: expected a regular agent of the two_cas"):
         prepare(spec)
+
+
+@pytest.mark.parametrize("own", [1e30, float("inf"), float("nan")])
+@pytest.mark.parametrize("name", ["alie", "ipm", "mimic", "min_max", "zero"])
+def test_a_mix_that_is_all_lie_does_not_depend_on_the_own_message(name, own):
+    known = seen()
+    known.messages[:, list(NETWORK.poisoned)] = own
+    expected = attacks.create(name).on_messages(known)
+    assert torch.equal(attacks.create(f"label_flip+{name}").on_messages(known), expected)

@@ -47,8 +47,11 @@ def mix(labels: Any, messages: Any) -> type[Attack]:
         return max(known, key=get_args(Knowledge).index)
 
     def on_messages(self: Any, seen: SeenMessages) -> Tensor:
+        lie: Tensor = messages.on_messages(self, seen)
+        if self.share == 1:  # whatever the own message is, be it so large that the sum is rounded
+            return lie
         honest = seen.own_messages()
-        sent: Tensor = honest + self.share * (messages.on_messages(self, seen) - honest)
+        sent: Tensor = honest + self.share * (lie - honest)
         return sent
 
     methods = {
