@@ -61,6 +61,12 @@ def test_numbers_are_in_the_order_of_bytes_that_torch_reads():
     assert swapped.fingerprint == made(train=features, test=features[:2]).fingerprint
 
 
+def test_numbers_have_no_more_bits_than_torch_reads():
+    samples = np.arange(12, dtype=np.longdouble).reshape(4, 3)
+    assert made(train=samples).train.dtype == np.float64
+    assert made(train=samples).fingerprint == made(train=samples.astype(np.float64)).fingerprint
+
+
 def test_images():
     train, test = np.zeros((4, 3, 5, 7), np.uint8), np.zeros((2, 3, 5, 7), np.uint8)
     images = made(train=train, test=test, class_names=["cat", "dog"], note="cut down")

@@ -129,6 +129,15 @@ def test_a_file_that_is_not_there(tmp_path):
         data.from_npz(str(tmp_path / "it.npz"))
 
 
+def test_the_folder_of_a_user_who_is_not_there():
+    with pytest.raises(
+        BezoarError, match=r"path: ~nobody-here/x\.npz cannot be read: No such file"
+    ):
+        data.from_npz("~nobody-here/x.npz")
+    with pytest.raises(BezoarError, match="data_dir: ~nobody-here lacks the file"):
+        data.cifar10(data_dir="~nobody-here")
+
+
 def test_the_path_must_be_given():
     with pytest.raises(BezoarError, match="dataset npz: the option 'path' must be given"):
         data.load("npz")

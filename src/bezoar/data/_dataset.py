@@ -133,8 +133,8 @@ def _array(name: str, found: Any) -> NDArray[Any]:
             f"{name}: expected an array, found {type(found).__name__}: {error}"
         ) from None
     features = isinstance(found, list | tuple) and not name.endswith("_labels")
-    if features and array.dtype.kind in "iu":
-        return array.astype(np.float64)
+    if (features and array.dtype.kind in "iu") or array.dtype == np.longdouble:
+        return array.astype(np.float64)  # torch has no longer ones
     # torch reads no numbers whose bytes are in another order than the machine's.
     return array.astype(array.dtype.newbyteorder("="), copy=False)
 

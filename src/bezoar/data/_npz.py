@@ -1,5 +1,6 @@
 """A dataset in a file of the user's own."""
 
+import os
 import zipfile
 from functools import lru_cache
 from pathlib import Path
@@ -27,7 +28,7 @@ def from_npz(path: Path) -> Dataset:
             features ``[n, features]``, and their labels ``y_train`` and ``y_test``, which are
             integers from 0. There are as many classes as the largest label says.
     """
-    file = Path(path).expanduser()
+    file = Path(os.path.expanduser(path))  # an unknown ~user stays, and is not found
     try:
         return _read(file, file_version(file))
     except OSError as error:

@@ -45,12 +45,12 @@ def find(file: OfficialFile, data_dir: str | None = None) -> FoundFile:
     that ``BEZOAR_DATA`` names, then in the cache folder, into which it is downloaded at last.
     """
     if data_dir is not None:
-        found = _look(file, Path(data_dir).expanduser())
+        found = _look(file, data_dir)
         if found is None:
             raise BezoarError(f"data_dir: {data_dir} lacks the file; {_advice(file)}")
         return found
     named = os.environ.get(DATA_VARIABLE)
-    found = _look(file, Path(named).expanduser()) if named else None
+    found = _look(file, named) if named else None
     return found or FoundFile(_download(file), file.md5, True)
 
 
@@ -61,7 +61,8 @@ def cache_folder() -> Path:
     return Path(pooch.os_cache("bezoar"))
 
 
-def _look(file: OfficialFile, folder: Path) -> FoundFile | None:
+def _look(file: OfficialFile, named: str) -> FoundFile | None:
+    folder = Path(os.path.expanduser(named))  # an unknown ~user stays, and is not found
     official = folder / file.filename
     if official.is_file():
         found = _md5(official)
