@@ -8,6 +8,7 @@ from typing import Any
 
 from bezoar import _options
 from bezoar._errors import BezoarError
+from bezoar._parts import maker
 from bezoar.attacks._against_consensus import Dissensus, Spectral
 from bezoar.attacks._alie import ALIE
 from bezoar.attacks._attack import Attack, Judge, Knowledge, OwnData, SeenMessages
@@ -95,11 +96,8 @@ def create(name: str, **options: Any) -> Attack:
 
     ``label_flip+dissensus`` has the labels of one and the messages of another; see :func:`mix`.
     """
-    *before, last = name.split("+") if isinstance(name, str) else [name]
-    if not before:
-        return _options.create("attack", name, ATTACKS, options)
-    made = compose(tuple(before), _options.choose("attack", last, ATTACKS))
-    return _options.create("attack", name, {name: made}, options)
+    made: Attack = _options.create("attack", name, {name: maker("attack", name)}, options)
+    return made
 
 
 def compose(names: tuple[str, ...], messages: Any) -> type[Attack]:
