@@ -1,6 +1,6 @@
 """Starting from given weights."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import torch
@@ -9,9 +9,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from bezoar._errors import BezoarError
-
-#: How many names an error lists.
-LISTED = 5
+from bezoar._numbers import listed
 
 
 def load_weights(path: str | Path, module: nn.Module, new_output_layer: bool = False) -> None:
@@ -77,15 +75,9 @@ def set_weights(
         ],
         "not finite": [name for name in given if not bool(given[name].isfinite().all())],
     }
-    found = [f"{problem}: {_listed(names)}" for problem, names in problems.items() if names]
+    found = [f"{problem}: {listed(names, 5)}" for problem, names in problems.items() if names]
     if found:
         raise BezoarError(f"{told} does not fit the model; {'; '.join(found)}")
     with torch.no_grad():
         for name, tensor in needed.items():
             tensor.copy_(given[name])
-
-
-def _listed(names: Iterable[str]) -> str:
-    names = list(names)
-    more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
-    return ", ".join(names[:LISTED]) + more
