@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import networkx as nx
 import numpy as np
@@ -37,6 +37,7 @@ class Network:
         names: ``[W]`` what each agent is called; by default its number.
         poisoned: the numbers of the poisoned agents, ascending.
         positions: ``[W, 2]`` where agents are, or ``None``.
+        changes: whether each iteration has a network of its own; see :class:`NetworkOverTime`.
 
     A network does not change after it is made: it keeps no reference to ``graph``. It is a value:
     networks with equal graphs and equal poisoned agents are equal, whatever they, their agents and
@@ -44,6 +45,7 @@ class Network:
     """
 
     positions: Floats | None
+    changes: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -113,11 +115,6 @@ class Network:
     def at(self, iteration: int) -> "Network":
         """The network of one iteration: this one. See :class:`NetworkOverTime` for others."""
         return self
-
-    @property
-    def changes(self) -> bool:
-        """Whether each iteration has a network of its own: no. See :class:`NetworkOverTime`."""
-        return False
 
     @property
     def turns(self) -> "tuple[Network, ...]":

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Callable, Iterable
 from functools import cached_property
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 from scipy import sparse
@@ -28,6 +28,8 @@ class NetworkOverTime(Network):
 
     Its own links, for pictures, are all that are ever used; of a function, those of iteration 1.
     """
+
+    changes: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -70,11 +72,6 @@ class NetworkOverTime(Network):
                 f"{network.names[wrong]!r} for {self.names[wrong]!r} in iteration {iteration}"
             )
         return network
-
-    @property
-    def changes(self) -> bool:
-        """Whether each iteration has a network of its own: yes, which may be the same in all."""
-        return True
 
     @property
     def turns(self) -> tuple[Network, ...]:

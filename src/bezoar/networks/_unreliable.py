@@ -107,22 +107,20 @@ class _Losses:
     seed: int
 
     def __call__(self, iteration: int) -> Network:
-        whole = self.network.at(iteration)
-        return _remaining(whole, self.links, self.agents, self.seed, iteration)
+        return _remaining(self, iteration)
 
 
 @lru_cache(maxsize=16)
-def _remaining(
-    whole: Network, silent_links: float, silent_agents: float, seed: int, iteration: int
-) -> RemainingNetwork:
+def _remaining(losses: _Losses, iteration: int) -> RemainingNetwork:
     """The same for all runs that ask for it."""
+    whole = losses.network.at(iteration)
     rows, numbers = _entries(whole)
 
     def drawn(purpose: Purpose, probability: float, count: int) -> Bools:
-        return generator(seed, purpose, iteration=iteration).random(count) < probability
+        return generator(losses.seed, purpose, iteration=iteration).random(count) < probability
 
-    links = drawn(Purpose.SILENT_LINKS, silent_links, len(numbers) // 2)
-    agents = drawn(Purpose.SILENT_AGENTS, silent_agents, whole.agents)
+    links = drawn(Purpose.SILENT_LINKS, losses.links, len(numbers) // 2)
+    agents = drawn(Purpose.SILENT_AGENTS, losses.agents, whole.agents)
     silent: Bools = links[numbers] | agents[rows] | agents[whole.adjacency.indices]
     return RemainingNetwork(whole, ~silent)
 
