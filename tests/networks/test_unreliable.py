@@ -59,6 +59,15 @@ def test_draws_follow_from_the_seed_and_the_iteration_alone():
     assert all(set(more.at(k).edges) <= set(fewer.at(k).edges) for k in ITERATIONS)
 
 
+def test_equal_networks_keep_their_own_names():
+    named = networks.from_edges([["a", "b"], ["b", "c"], ["c", "d"]])
+    for network in (named, networks.line(4, poisoned=[]), named):
+        unreliable = UnreliableNetwork(network, silent_links=0.5, seed=7)
+        for k in (1, 2, 3):
+            left = unreliable.at(k)
+            assert (left.name, left.names) == (network.name, network.names)
+
+
 def test_nobody_or_everybody_is_silent():
     assert UnreliableNetwork(NETWORK).at(1).edges == NETWORK.edges
     assert UnreliableNetwork(NETWORK, silent_links=1).at(1).edges == ()

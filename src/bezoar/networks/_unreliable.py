@@ -107,12 +107,13 @@ class _Losses:
     seed: int
 
     def __call__(self, iteration: int) -> Network:
-        return _remaining(self, iteration)
+        whole = self.network.at(iteration)
+        return _remaining(self, iteration, (whole.name, *whole.names))
 
 
 @lru_cache(maxsize=16)
-def _remaining(losses: _Losses, iteration: int) -> RemainingNetwork:
-    """The same for all runs that ask for it."""
+def _remaining(losses: _Losses, iteration: int, names: tuple[str, ...]) -> RemainingNetwork:
+    """The same for all runs that ask for it; equal networks may have other ``names``."""
     whole = losses.network.at(iteration)
     rows, numbers = _entries(whole)
 
