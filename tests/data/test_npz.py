@@ -61,6 +61,9 @@ def test_a_file_is_read_once_until_it_changes(tmp_path):
     written(path)
     first = data.from_npz(str(path))
     assert data.from_npz(str(path)) is first
+    for array in (first.train, first.train_labels, first.test, first.test_labels):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 1
     written(path, x_train=np.zeros((6, 8, 9), np.uint8), extra=np.zeros(99))
     assert data.from_npz(str(path)).fingerprint != first.fingerprint
 

@@ -124,6 +124,13 @@ class Dataset:
         return digest.hexdigest()
 
 
+def read_only(dataset: Dataset) -> Dataset:
+    """The dataset, made safe to share: nobody can change its arrays by accident."""
+    for array in (dataset.train, dataset.train_labels, dataset.test, dataset.test_labels):
+        array.setflags(write=False)
+    return dataset
+
+
 def _array(name: str, found: Any) -> NDArray[Any]:
     """What was given, as an array; numbers in lists are features."""
     try:

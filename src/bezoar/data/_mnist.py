@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bezoar._errors import BezoarError
-from bezoar.data._dataset import Dataset
+from bezoar.data._dataset import Dataset, read_only
 from bezoar.data._official import OfficialFile, find
 
 #: The four canonical files of MNIST and the md5 of their unpacked contents.
@@ -105,18 +105,17 @@ def _read_gzip(path: Traversable, dataset: str) -> bytes:
 def _dataset(name: str, contents: Iterable[bytes], class_names: tuple[str, ...]) -> Dataset:
     """Grey images from four files: training images, their labels, and the same for testing."""
     train, train_labels, test, test_labels = map(parse_idx, contents)
-    dataset = Dataset(
-        name=name,
-        train=train[:, None],
-        train_labels=train_labels.astype(np.int64),
-        test=test[:, None],
-        test_labels=test_labels.astype(np.int64),
-        classes=len(class_names),
-        class_names=class_names,
+    return read_only(
+        Dataset(
+            name=name,
+            train=train[:, None],
+            train_labels=train_labels.astype(np.int64),
+            test=test[:, None],
+            test_labels=test_labels.astype(np.int64),
+            classes=len(class_names),
+            class_names=class_names,
+        )
     )
-    for labels in (dataset.train_labels, dataset.test_labels):
-        labels.setflags(write=False)
-    return dataset
 
 
 def parse_idx(content: bytes) -> NDArray[np.uint8]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from bezoar._errors import BezoarError
 from bezoar._files import FileVersion, file_version
 from bezoar.data._archives import DAMAGES
-from bezoar.data._dataset import Dataset
+from bezoar.data._dataset import Dataset, read_only
 
 KEYS = ("x_train", "y_train", "x_test", "y_test")
 
@@ -52,7 +52,7 @@ def _read(path: Path, version: FileVersion) -> Dataset:
                 f"{found.max():,} in a file of {count:,} samples"
             )
     try:
-        return Dataset(
+        made = Dataset(
             name=path.stem,
             train=_samples(arrays["x_train"], "train"),
             train_labels=labels["y_train"].astype(np.int64),
@@ -62,6 +62,7 @@ def _read(path: Path, version: FileVersion) -> Dataset:
         )
     except BezoarError as error:
         raise BezoarError(f"{path}: {error}") from None
+    return read_only(made)
 
 
 def _arrays(path: Path) -> dict[str, NDArray[np.generic]]:
