@@ -75,6 +75,13 @@ def test_what_does_not_fit_is_named_and_nothing_is_taken(tmp_path, change, messa
     assert all(torch.equal(before[name], now) for name, now in taker.state_dict().items())
 
 
+def test_a_model_may_be_an_output_layer_alone():
+    layer = torch.nn.Linear(3, 2)
+    before, given = state(layer), state(torch.nn.Linear(3, 4))
+    models.set_weights(layer, given, new_output_layer=True)
+    assert all(torch.equal(before[name], now) for name, now in layer.state_dict().items())
+
+
 def test_a_model_without_an_output_layer_has_no_new_one():
     module = torch.nn.Conv2d(1, 1, 1)
     models.set_weights(module, module.state_dict())

@@ -59,7 +59,7 @@ def set_weights(
         if layer is None:
             kind = type(module).__name__
             raise BezoarError(f"model: expected a linear layer that gives the scores in {kind}")
-        own = f"{layer[0]}."
+        own = f"{layer[0]}." if layer[0] else ""  # of a module that is the layer itself
         given, needed = (
             {name: tensor for name, tensor in tensors.items() if not name.startswith(own)}
             for tensors in (given, needed)
