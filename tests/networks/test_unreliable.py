@@ -112,6 +112,21 @@ def test_networks_in_turn_by_name():
         networks.create("over_time", networks=["fan", {"name": "line", "agents": 12}])
 
 
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ([], "networks: expected at least one, found none"),
+        ([{"agents": 3}], r"networks: expected names or tables with a name, found \{'agents': 3\}"),
+        ([NETWORK], "networks: expected names or tables with a name, found Network"),
+        ([{"name": "fan", "agnts": 3}], "network fan: no option 'agnts'; allowed: agents"),
+        (["fam"], "network: 'fam' is not known; allowed: fan"),
+    ],
+)
+def test_what_cannot_be_networks_in_turn(given, told):
+    with pytest.raises(BezoarError, match=f"^{told}"):
+        networks.over_time(given)
+
+
 def test_agents_of_networks_in_turn_have_the_same_names():
     one, other = (
         networks.from_edges([["a", "b"], ["b", "c"]], []),

@@ -3,18 +3,14 @@
 import hashlib
 from collections.abc import Callable, Iterable
 from functools import cached_property
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
-from pydantic import Field
 from scipy import sparse
 
 from bezoar._errors import BezoarError
-from bezoar._options import read_options
+from bezoar._options import create
 from bezoar._parts import check_made, maker
 from bezoar.networks._network import Network, as_network
-
-#: What networks in turn are made of: names, or tables with a name and options.
-Networks = Annotated[list[str | dict[str, Any]], Field(min_length=1)]
 
 
 class NetworkOverTime(Network):
@@ -123,7 +119,7 @@ class NetworkOverTime(Network):
         return f"NetworkOverTime({self._networks!r}, name={self.name!r})"
 
 
-def over_time(networks: Networks) -> Network:
+def over_time(networks: list[str | dict[str, Any]]) -> Network:
     """Several networks of the same agents, used in turn: ``{ over_time = ["fan", "line"] }``.
 
     Poisoned are the agents that the first of them says, unless the spec's ``poisoned`` does.
@@ -131,6 +127,8 @@ def over_time(networks: Networks) -> Network:
     Args:
         networks: names, or tables with a name and options.
     """
+    if not networks:
+        raise BezoarError("networks: expected at least one, found none")
     first, *others = [_made(each) for each in networks]
     for other in others:
         if other.agents != first.agents:
@@ -146,9 +144,11 @@ def over_time(networks: Networks) -> Network:
 
 def _made(found: str | dict[str, Any]) -> Network:
     table = {"name": found} if isinstance(found, str) else found
-    name, options = table.get("name"), {key: table[key] for key in table if key != "name"}
-    make = maker("network", str(name))
-    network: Network = check_made("network", str(name), make(**read_options(make, options)))
+    if not isinstance(table, dict) or not isinstance(name := table.get("name"), str):
+        raise BezoarError(f"networks: expected names or tables with a name, found {found!r}")
+    options = {key: table[key] for key in table if key != "name"}
+    made = create("network", name, {name: maker("network", name)}, options)
+    network: Network = check_made("network", name, made)
     return network
 
 
