@@ -59,7 +59,7 @@ def fan(agents: int = 10, poisoned: Poisoned = 1) -> Network:
     """
     whole("agents", agents, 3)
     poisoned = plain_number(poisoned)
-    number = poisoned if isinstance(poisoned, int) else len(set(map(str, _agents(poisoned))))
+    number = poisoned if isinstance(poisoned, int) else len(set(map(str, _names(poisoned))))
     hubs = max(1, number)
     if hubs >= agents - 1:
         raise BezoarError(
@@ -199,7 +199,7 @@ def poison(network: Network, poisoned: Poisoned, middle: int | None = None) -> N
     """
     poisoned = plain_number(poisoned)
     if not isinstance(poisoned, int) or isinstance(poisoned, bool):
-        return network.with_poisoned(map(_name, _agents(poisoned)))
+        return network.with_poisoned(_names(poisoned))
     agents = network.agents
     if not 0 <= poisoned < agents:
         raise BezoarError(
@@ -211,14 +211,11 @@ def poison(network: Network, poisoned: Poisoned, middle: int | None = None) -> N
     return network.with_poisoned(order[:poisoned])
 
 
-def _name(agent: object) -> Any:
-    is_number = isinstance(agent, int | np.integer) and not isinstance(agent, bool)
-    return str(agent) if is_number else agent
-
-
-def _agents(poisoned: Poisoned) -> Collection[int | str]:
+def _names(poisoned: Poisoned) -> list[Any]:
+    """The names of some agents: a number is the name of the agent that is called so."""
     if not isinstance(poisoned, Collection) or isinstance(poisoned, str):
         raise BezoarError(
             f"poisoned: expected how many agents or a collection of them, found {poisoned!r}"
         )
-    return poisoned
+    plain = [plain_number(agent) for agent in poisoned]
+    return [str(agent) if type(agent) is int else agent for agent in plain]
