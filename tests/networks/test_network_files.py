@@ -190,6 +190,18 @@ def test_agents_in_json_may_be_called_as_the_keys_of_other_forms(tmp_path):
     assert network.edges == ((0, 1), (1, 2))
 
 
+@pytest.mark.parametrize("text", ["a,b {x}\n{y} c,b {z}\n", '"a","b {x}"\n"{y} c","b {z}"\n'])
+def test_names_in_lists_of_links_may_have_braces(tmp_path, text):
+    network = networks.from_file(write(tmp_path / "net.csv", text + "a,{y} c\nb {x},b {z}\n"))
+    assert network.names == ("a", "b {x}", "{y} c", "b {z}")
+
+
+def test_attributes_in_lists_of_links_may_have_attributes(tmp_path):
+    text = '0 1 {"at": {"x": 1, "y": 2}, "weight": 2}\n1 2 {"weight": 2}\n2 3 {}\n'
+    with pytest.raises(BezoarError, match=r"weights from 1 to 2 \(0 – 1\)"):
+        networks.from_file(write(tmp_path / "net.edgelist", text))
+
+
 @pytest.mark.parametrize("name", ["missing.json", "missing.graphml", "missing.csv"])
 def test_files_that_are_not_there(tmp_path, name):
     with pytest.raises(BezoarError, match=f"cannot read .*{name}: No such file"):

@@ -20,7 +20,8 @@ _WEIGHTS = ("weight", "weights")
 _COMMENT = re.compile(r"(^|\s)#.*|^\s*(%|//).*")
 
 #: The attributes of a link as networkx writes them: {'colour': 'red', 'weight': 0.5}.
-_ATTRIBUTES = re.compile(r"\{(?:[^{}]*['\"]weight['\"]: *([^,{}]+))?[^{}]*\}")
+_ATTRIBUTES = re.compile(r"[\s,;]+\{((?:['\"].*)?)\}\s*$")
+_WEIGHT = re.compile(r"['\"]weight['\"]: *([^,{}]+)")
 
 Row = tuple[int, list[str]]
 
@@ -63,18 +64,19 @@ def _rows(text: str) -> list[Row]:
     for number, line in enumerate(text.splitlines(), start=1):
         is_quoted = '"' in line and not line.lstrip().startswith("#")
         kept = line if is_quoted else _COMMENT.sub("", line)
-        kept, *attributes = _ATTRIBUTES.split(kept, maxsplit=1)
+        attributes = _ATTRIBUTES.search(kept)
+        weights = _WEIGHT.findall(attributes[1])[:1] if attributes else []
+        kept = _ATTRIBUTES.sub("", kept)
         if kept.strip(" ,;\t"):
-            kept = kept.strip().rstrip(",") if attributes else kept.strip()
-            lines.append((number, kept, [found for found in attributes[:1] if found]))
+            lines.append((number, kept.strip(), weights))
     if lines and re.fullmatch("sep=.", lines[0][1].lower()):
         lines = lines[1:]  # a spreadsheet's word on what separates the columns
     mark = next((mark for mark in "\t;," if all(mark in line for _, line, _ in lines)), " ")
     rows = []
-    for number, line, attributes in lines:
+    for number, line, weights in lines:
         plain = line if mark != " " else " ".join(line.replace(",", " ").split())
         [fields] = csv.reader([plain], delimiter=mark, skipinitialspace=True)
-        rows.append((number, [field.strip() for field in (*fields, *attributes)]))
+        rows.append((number, [field.strip() for field in (*fields, *weights)]))
     return rows
 
 
