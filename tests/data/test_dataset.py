@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 import torch
+from scipy import sparse
 
 from bezoar import BezoarError
 from bezoar.data import Dataset
@@ -134,6 +135,9 @@ def test_the_fingerprint_is_of_values_wherever_they_lie_in_memory():
         ({"train_labels": np.ones(4, dtype=int)}, "train_labels: expected two classes or more"),
         ({"classes": 1}, "classes: expected an integer of at least 2, found 1"),
         ({"classes": "two"}, "classes: expected an integer of at least 2, found 'two'"),
+        ({"train": None}, "train: expected an array, found NoneType"),
+        ({"test": sparse.csr_array(np.eye(3))}, "test: expected an array, found csr_array"),
+        ({"train_labels": 3}, "train_labels: expected an array, found int"),
         ({"train": [[1, 2, 3], [4, 5]]}, "train: expected an array, found list"),
         ({"train": [["a", "b", "c"]] * 4}, "train: expected uint8 .* found <U1"),
         ({"class_names": ("cat",)}, "class_names: expected 2 names, found 1"),

@@ -98,7 +98,7 @@ class Dataset:
         return prod(self.sample_shape)
 
     def drawn(self, samples: int, rng: np.random.Generator) -> "Dataset":
-        """The same with some of the training samples, each drawn at most once, in their order."""
+        """The dataset with fewer training samples, drawn without replacement, in their order."""
         count = len(self.train)
         if not 1 <= samples <= count:
             raise BezoarError(
@@ -139,6 +139,8 @@ def _array(name: str, found: Any) -> NDArray[Any]:
         raise BezoarError(
             f"{name}: expected an array, found {type(found).__name__}: {error}"
         ) from None
+    if array.ndim == 0:
+        raise BezoarError(f"{name}: expected an array, found {type(found).__name__}")
     features = isinstance(found, list | tuple) and not name.endswith("_labels")
     if (features and array.dtype.kind in "iu") or array.dtype == np.longdouble:
         return array.astype(np.float64)  # torch has no longer ones
