@@ -52,7 +52,7 @@ class AttackOnInputs(Attack):
             inputs = among if receiver is None else network.closed_neighbourhood(receiver)
             regular = [agent for agent in inputs if not network.poisoned_mask[agent]]
             poisoned = len(inputs) - len(regular)
-            # Who hears poisoned agents alone is one of them; what it is told does not matter.
+            # Only a poisoned agent can hear no regular one; what it is sent does not matter.
             some = regular or list(network.regular)
             return RegularInputs(messages[:, some], seen.models[:, some], len(inputs), poisoned)
 

@@ -1,4 +1,4 @@
-"""From the text of a file, and the nodes and links it lists, to a graph of the agents' names."""
+"""What readers of files share: their text, and the graph of the nodes and links they list."""
 
 import codecs
 from collections.abc import Iterable, Mapping

@@ -27,7 +27,7 @@ def equal(adjacency: sparse.csr_array) -> sparse.csr_array:
 
 
 def with_diagonal(adjacency: sparse.csr_array, weights: Floats) -> sparse.csr_array:
-    """The given weights on the links, and on the diagonal what is left to one."""
+    """The given weights on the links; the diagonal makes every row sum to one."""
     links = sparse.csr_array((weights, adjacency.indices, adjacency.indptr), adjacency.shape)
     given = np.bincount(links.nonzero()[0], weights, minlength=adjacency.shape[0])
     return links + sparse.diags_array(1.0 - given, format="csr")

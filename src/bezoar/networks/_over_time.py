@@ -14,7 +14,7 @@ from bezoar.networks._network import Network, as_network
 
 
 class NetworkOverTime(Network):
-    """A network for every iteration, always of the same agents, the same of them poisoned.
+    """A network for every iteration; the agents, and who of them is poisoned, stay the same.
 
     Args:
         networks: a list of networks used in turn, the first of them in iteration 1; or a function

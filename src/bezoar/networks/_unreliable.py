@@ -63,7 +63,7 @@ class UnreliableNetwork(NetworkOverTime):
     Args:
         network: the network with all links; it may itself change over time.
         silent_links: the probability that a link is silent in an iteration.
-        silent_agents: the same of an agent.
+        silent_agents: the probability that an agent is silent in an iteration.
         seed: what random choices follow from.
     """
 
@@ -113,7 +113,7 @@ class _Losses:
 
 @lru_cache(maxsize=16)
 def _remaining(losses: _Losses, iteration: int, names: tuple[str, ...]) -> RemainingNetwork:
-    """The same for all runs that ask for it; equal networks may have other ``names``."""
+    """What is left, shared by runs on the same network; equal networks may have other ``names``."""
     whole = losses.network.at(iteration)
     rows, numbers = _entries(whole)
 
