@@ -1,5 +1,7 @@
 """Networks whose links and agents are silent now and then, and networks in turn by their names."""
 
+import pickle
+
 import networkx
 import numpy as np
 import pytest
@@ -141,6 +143,19 @@ def test_networkx_graphs_are_networks():
     assert NetworkOverTime([path]).turns == (Network(path),)
     assert NetworkOverTime(lambda k: path).at(3) == Network(path)
     assert UnreliableNetwork(path, silent_links=0.5).whole.edges == Network(path).edges
+
+
+def alternating(iteration):
+    return networkx.path_graph(5) if iteration % 2 else networkx.cycle_graph(5)
+
+
+def test_networks_of_a_function_can_be_sent_to_other_processes():
+    poisoned = NetworkOverTime(alternating).with_poisoned([3])
+    assert poisoned == NetworkOverTime(alternating).with_poisoned([3])
+    for sent in (poisoned, UnreliableNetwork(poisoned, silent_agents=0.5)):
+        received = pickle.loads(pickle.dumps(sent))
+        assert [received.at(k) for k in (1, 2)] == [sent.at(k) for k in (1, 2)]
+        assert received == sent
 
 
 def test_what_silent_networks_cannot_be_made_of_is_refused():

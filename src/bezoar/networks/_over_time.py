@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -89,7 +90,7 @@ class NetworkOverTime(Network):
         """The same networks with other agents poisoned, given by their numbers or names."""
         agents, made = self._numbers(poisoned), self._networks
         if callable(made):
-            return NetworkOverTime(lambda k: made(k).with_poisoned(agents, note), name=self.name)
+            return NetworkOverTime(_Poisoned(made, agents, note), name=self.name)
         return NetworkOverTime([each.with_poisoned(agents, note) for each in made], name=self.name)
 
     def mixing(self, kind: str = "metropolis") -> sparse.csr_array:
@@ -117,6 +118,22 @@ class NetworkOverTime(Network):
 
     def __repr__(self) -> str:
         return f"NetworkOverTime({self._networks!r}, name={self.name!r})"
+
+
+@dataclass(frozen=True)
+class _Poisoned:
+    """The networks of a function of the iteration, with other agents poisoned.
+
+    It is no function inside another, so that it can be sent to other processes.
+    """
+
+    networks: Callable[[int], Network]
+    poisoned: tuple[int, ...]
+    note: str
+
+    def __call__(self, iteration: int) -> Network:
+        network: Network = as_network(self.networks(iteration))
+        return network.with_poisoned(self.poisoned, self.note)
 
 
 def over_time(networks: list[str | dict[str, Any]]) -> Network:
