@@ -3,7 +3,15 @@
 import numpy as np
 import pytest
 import torch
-from aggregator_inputs import Case, apply, exchanged, random_messages, random_network
+from aggregator_inputs import (
+    TWO_PATHS,
+    Case,
+    apply,
+    assert_close,
+    exchanged,
+    random_messages,
+    random_network,
+)
 from aggregator_properties import (
     EqualsTheLoop,
     KeepsConsensus,
@@ -112,3 +120,22 @@ def test_refusals(name, told):
     for make in (aggregators.create, lambda name: read_choice("aggregator", name)):
         with pytest.raises(BezoarError, match=told):
             make(name)
+
+
+@pytest.mark.parametrize("name", ["nnm+median", "nnm+meamed", "nnm+total_variation"])
+@pytest.mark.parametrize("coordinate", [0, slice(1, 8)])
+def test_mixing_what_is_not_finite_does_not_depend_on_how_it_is_computed(name, coordinate):
+    """Rules by coordinates look at the finite coordinates of what it is mixed into."""
+    rng = np.random.default_rng(6)
+    for _ in range(20):
+        network = random_network(rng, 8, 0.6, 3)
+        messages = random_messages(rng, network)
+        messages[int(rng.integers(8)), coordinate] = np.nan
+        rule = aggregators.create(name)
+        dense, gathered = (apply(rule, messages, network, tuning=way) for way in TWO_PATHS.values())
+        assert_close(gathered, dense, 1e-9)
+        for agent in range(8):
+            senders = [agent, *network.neighbours(agent)]
+            estimate = int(network.poisoned_inputs[agent])
+            alone = rule.at(messages[senders], estimate=estimate, senders=senders)
+            assert_close(alone, dense[agent], 1e-9)

@@ -10,17 +10,14 @@ from dataclasses import field, make_dataclass, replace
 from functools import cache
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from bezoar._errors import BezoarError
 from bezoar._options import AtLeastOne, Count, choose
 from bezoar.aggregators._neighbourhood import Neighbourhood, normalised
-from bezoar.aggregators._rule import (
-    Aggregator,
-    Estimate,
-    WeightedAggregator,
-)
+from bezoar.aggregators._rule import Aggregator, Estimate, WeightedAggregator
 
 
 class Before(ABC):
@@ -67,6 +64,8 @@ class NNM(Before):
     """`Nearest-neighbour mixing <https://arxiv.org/abs/2302.01772>`_ before a rule.
 
     Each input is replaced by the mean of the ``N̄_w − Q_w`` inputs nearest to it, itself included.
+    An input that is not finite is infinitely far from all others; of these the lowest agents count
+    as nearest to it.
     """
 
     name = "nnm"
@@ -74,8 +73,7 @@ class NNM(Before):
 
     @staticmethod
     def combinations(rule: Any, seen: Neighbourhood) -> tuple[Tensor, Neighbourhood]:
-        # What is nearest to an input that is not finite does not matter, as long as it is itself.
-        squared = seen.squared_distances().masked_fill_(~seen.finite.unsqueeze(-2), torch.inf)
+        squared = seen.finite_distances()
         squared.diagonal(dim1=-2, dim2=-1).zero_()
         ranks = seen.ranks(squared)
         kept = ranks < (seen.size - seen.estimate)[..., None, None]
@@ -83,7 +81,7 @@ class NNM(Before):
 
     @staticmethod
     def inputs_needed(rule: Any, after: Any, estimate: Any) -> Any:
-        return after + (after <= estimate) * (estimate + 1 - after)
+        return np.maximum(after, estimate + 1)
 
 
 class ARC(Before):
