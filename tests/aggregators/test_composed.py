@@ -112,6 +112,7 @@ def test_the_rule_needs_as_many_inputs_as_are_left():
         ("nnm+lfighter", "looks at the output layers of the messages themselves"),
         ("nnm+distance_filter", "looks at more of the messages themselves than their inner"),
         ("arc+ubar", "looks at more of the messages themselves than their inner"),
+        ("bucketing+bucketing+mean", "bucketing has options .* once; found 2 times"),
         ("nmn+krum", "'nmn' is not known; allowed: nnm, arc, bucketing"),
         ("nnm+crum", "'crum' is not known; allowed: krum"),
     ],

@@ -125,6 +125,17 @@ def test_unknown_names_list_all_that_are_allowed():
         ("rfa", {"smoothing": 0}, r"smoothing: .*found 0"),
         ("rfa", {"tolerance": -1}, r"tolerance: .*found -1"),
         ("rfa", {"iterations": 0}, r"iterations: .*found 0"),
+        *(
+            (name, {option: float("inf")}, rf"{option}: .*found inf")
+            for name, option in [
+                ("rfa", "smoothing"),
+                ("clipped_sum", "rate"),
+                ("trimmed_sum", "rate"),
+                ("divide_and_conquer", "factor"),
+                ("total_variation", "strength"),
+            ]
+        ),
+        ("bucketing+mean", {"bucket": 10**20}, r"bucket: .*found 100000000000000000000"),
         ("lfighter", {"head": (1, 5)}, r"head: .*found \(1, 5\)"),
         ("lfighter", {"head": (3, 0)}, r"head: .*found \(3, 0\)"),
         ("lfighter", {"head": (3,)}, r"head: .*found \(3,\)"),
@@ -166,6 +177,20 @@ def test_rules_with_the_same_options_are_the_same():
     assert aggregators.create("ios") != aggregators.create("ios", keep_own=True)
     with pytest.raises(AttributeError):
         aggregators.create("faba").estimate = 3
+
+
+@pytest.mark.parametrize(
+    ("name", "options"), [("krum", {"keep": 10**20}), ("balance", {"reach": 1e200})]
+)
+def test_more_than_everything_is_everything(name, options):
+    """However large a number is, it is no more than all inputs, or all distances."""
+    messages = np.random.default_rng(1).normal(size=(6, 3))
+    network = networks.complete(6, 1)
+    enough = dict.fromkeys(options, 100)
+    found, expected = (
+        aggregators.create(name, **each)(messages, network) for each in (options, enough)
+    )
+    assert torch.equal(found, expected)
 
 
 def test_estimates_reach_the_rule():

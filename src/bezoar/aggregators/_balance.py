@@ -44,7 +44,7 @@ class Balance(WeightedAggregator):
         squared = neighbourhood.distances_to_own()
         origin = neighbourhood.remembered["origin"]
         reach = self.reach * math.exp(-self.decay * neighbourhood.progress)
-        near = squared <= reach**2 * squared[..., origin : origin + 1]
+        near = squared <= reach * reach * squared[..., origin : origin + 1]
         usable = neighbourhood.mask & neighbourhood.finite & neighbourhood.finite[..., :1]
         accepted = (near & usable).to(torch.float64)
         accepted[..., 0] = 0

@@ -8,14 +8,15 @@ import inspect
 from abc import ABC, abstractmethod
 from dataclasses import field, make_dataclass, replace
 from functools import cache
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
+from pydantic import Field
 from torch import Tensor
 
 from bezoar._errors import BezoarError
-from bezoar._options import AtLeastOne, Count, choose
+from bezoar._options import Count, choose
 from bezoar.aggregators._neighbourhood import Neighbourhood, normalised
 from bezoar.aggregators._rule import Aggregator, Estimate, WeightedAggregator
 
@@ -109,6 +110,10 @@ class ARC(Before):
         return matrix, seen
 
 
+#: Far more inputs than there are, but few enough to calculate with in 64 bits.
+BucketSize = Annotated[int, Field(ge=1, le=1 << 31)]
+
+
 class Bucketing(Before):
     """`Bucketing <https://arxiv.org/abs/2006.09365>`_ before a rule.
 
@@ -120,7 +125,7 @@ class Bucketing(Before):
     label = "Bucketing"
     uses_estimate = False
     options = (
-        ("bucket", AtLeastOne, 2, "how many inputs are put into a bucket."),
+        ("bucket", BucketSize, 2, "how many inputs are put into a bucket."),
         ("bucket_seed", Count, 0, "what the random choices follow from."),
     )
 
@@ -233,6 +238,12 @@ def compose(names: tuple[str, ...], rule: Any) -> type[Aggregator]:
     """
     text = "+".join([*names, rule.name])
     steps = tuple(choose(f"aggregator {text}: before the rule", name, BEFORE) for name in names)
+    for step in steps:
+        if step.options and steps.count(step) > 1:
+            raise BezoarError(
+                f"aggregator {text}: {step.name} has options of one value each, so it may be there "
+                f"once; found {steps.count(step)} times"
+            )
     by_weights = issubclass(rule, WeightedAggregator)
     if getattr(rule, "reads", "") == "output_layer":
         raise BezoarError(

@@ -6,11 +6,10 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from bezoar._options import Positive
 from bezoar.aggregators._centered_clipping import clipping_factor
 from bezoar.aggregators._clipped_gossip import ROUNDING
 from bezoar.aggregators._neighbourhood import TIE, Neighbourhood
-from bezoar.aggregators._rule import EstimatingAggregator, moved_towards
+from bezoar.aggregators._rule import EstimatingAggregator, FinitePositive, moved_towards
 from bezoar.networks import Mixing
 
 
@@ -28,7 +27,7 @@ class ClippedSum(EstimatingAggregator):
         mixing: the mixing matrix, ``"metropolis"`` or ``"equal"``.
     """
 
-    rate: Positive = 1.0
+    rate: FinitePositive = 1.0
     mixing: Mixing = "metropolis"
 
     name: ClassVar[str] = "clipped_sum"

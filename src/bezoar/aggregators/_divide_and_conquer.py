@@ -6,9 +6,8 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from bezoar._options import Positive
 from bezoar.aggregators._neighbourhood import Neighbourhood, normalised
-from bezoar.aggregators._rule import EstimatingAggregator
+from bezoar.aggregators._rule import EstimatingAggregator, FinitePositive
 from bezoar.aggregators._spectrum import widest_direction
 
 #: A number of inputs to drop this close to a whole number is that number.
@@ -29,7 +28,7 @@ class DivideAndConquer(EstimatingAggregator):
         factor: how many inputs are dropped for one that is poisoned, ``c``.
     """
 
-    factor: Positive = 1.0
+    factor: FinitePositive = 1.0
 
     name: ClassVar[str] = "divide_and_conquer"
     label: ClassVar[str] = "DnC"

@@ -45,5 +45,5 @@ class Krum(EstimatingAggregator):
         )
         most = (neighbourhood.size - neighbourhood.estimate).unsqueeze(-1)
         most = torch.minimum(most, finite.sum(-1, keepdim=True)).clamp_(min=1)
-        kept = most if self.keep == "most" else most.clamp(max=self.keep)
+        kept = most if self.keep == "most" else most.clamp(max=min(self.keep, finite.shape[-1]))
         return normalised((neighbourhood.ranks(scores) < kept).to(torch.float64))

@@ -15,7 +15,7 @@ from bezoar.aggregators._neighbourhood import (
     normalised,
     squared_distances_to,
 )
-from bezoar.aggregators._rule import WeightedAggregator
+from bezoar.aggregators._rule import FinitePositive, WeightedAggregator
 
 #: Distances below this share of the inputs' distance to the reference cannot be told from zero.
 ROUNDING = 1e-7
@@ -61,7 +61,7 @@ class RFA(WeightedAggregator):
         iterations: it stops after this many steps at the latest.
     """
 
-    smoothing: Positive = 1e-6
+    smoothing: FinitePositive = 1e-6
     tolerance: Positive = 1e-5
     iterations: AtLeastOne = 1000
 

@@ -53,6 +53,10 @@ Estimate = Annotated[
 ]
 
 
+#: An option that multiplies what may be zero, so it must not be infinite.
+FinitePositive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
 class Aggregator(Part):
     """A rule by which every agent turns the models it has into its next model.
 

@@ -8,8 +8,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from bezoar._options import Positive
 from bezoar.aggregators._coordinate_rule import CoordinateAggregator
+from bezoar.aggregators._rule import FinitePositive
 
 #: Values that differ by this many roundings are equal: the sign of their difference means nothing.
 #: In half precision everything is rounded so much that differences do mean something.
@@ -31,7 +31,7 @@ class TotalVariation(CoordinateAggregator):
         strength: how far a neighbour moves a coordinate in the first iteration, ``s``.
     """
 
-    strength: Positive = 1e-3
+    strength: FinitePositive = 1e-3
 
     name: ClassVar[str] = "total_variation"
     label: ClassVar[str] = "TV"

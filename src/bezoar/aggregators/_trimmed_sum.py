@@ -6,10 +6,9 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from bezoar._options import Positive
 from bezoar.aggregators._clipped_gossip import ROUNDING
 from bezoar.aggregators._neighbourhood import Neighbourhood
-from bezoar.aggregators._rule import EstimatingAggregator, moved_towards
+from bezoar.aggregators._rule import EstimatingAggregator, FinitePositive, moved_towards
 from bezoar.networks import Mixing
 
 
@@ -27,7 +26,7 @@ class TrimmedSum(EstimatingAggregator):
         mixing: the mixing matrix, ``"metropolis"`` or ``"equal"``.
     """
 
-    rate: Positive = 1.0
+    rate: FinitePositive = 1.0
     mixing: Mixing = "metropolis"
 
     name: ClassVar[str] = "trimmed_sum"
