@@ -232,6 +232,7 @@ def test_ties_go_to_the_lowest_sender():
     assert rule.at(inputs, estimate=1).item() == -0.5
     assert rule.at(inputs, estimate=1, senders=[5, 2, 7]).item() == -0.5
     assert rule.at(inputs, estimate=1, senders=[5, 7, 2]).item() == 0.5
+    assert rule.at(inputs, estimate=1, senders=[5, 2**70, 2]).item() == 0.5
 
 
 def test_krum_returns_the_input_of_the_lowest_sender():

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bezoar import aggregators, networks
-from bezoar.aggregators import FABA, IOS, ClippedGossip, Krum, TrimmedMean
+from bezoar.aggregators import FABA, IOS, CenteredClipping, ClippedGossip, Krum, TrimmedMean
 from bezoar.exchange import Exchange
 
 #: Rules with an estimate: how each is made, and the most that it can bear of ``m`` inputs.
@@ -110,3 +110,8 @@ def test_it_is_possible_on_every_network(name):
     make, _ = RULES[name]
     for network in (networks.line(2, poisoned=0), networks.star(6, {0, 1, 2}), networks.fan(10, 1)):
         make("up_to_3").check(network)
+
+
+def test_rules_without_an_estimate_take_any():
+    rule, inputs = CenteredClipping(), torch.ones(4, 3)
+    assert torch.equal(rule.at(inputs, estimate=10**30), rule.at(inputs))

@@ -79,7 +79,7 @@ def _by_sender(senders: Sequence[int] | None, inputs: Tensor) -> tuple[Tensor, T
         agents = []
     if len(agents) != len(inputs) or len(set(agents)) != len(inputs):
         raise BezoarError(f"senders: expected {len(inputs)} different agents, found {senders}")
-    order = torch.tensor(agents).argsort()
+    order = torch.tensor(sorted(range(len(agents)), key=agents.__getitem__))
     return order.argsort(), inputs[order.to(inputs.device)].contiguous()
 
 
@@ -139,7 +139,7 @@ def _estimate(rule: Aggregator, found: int | None, inputs: int) -> int:
             f"aggregator {rule.name}: impossible with {inputs} inputs of which {found} are taken "
             f"for poisoned: the rule {rule.keeps}"
         )
-    return found
+    return min(found, inputs)
 
 
 def _remembered(
