@@ -123,6 +123,24 @@ def test_a_message_in_half_precision_is_finite_though_its_sum_is_too_large_for_t
     assert torch.equal(rule.at(messages), rule.at(messages.float()).half())
 
 
+@pytest.mark.parametrize("on", ["models", "updates"])
+@pytest.mark.parametrize(("dtype", "size"), [(torch.float32, 1e25), (torch.float16, 6e4)])
+def test_the_loudest_classes_are_found_though_their_norms_are_too_large(on, dtype, size):
+    # What one input has in its rows of classes 1 and 2 sets it apart from the others.
+    messages = 1e-2 * np.random.default_rng(28).normal(size=(6, 8))
+    messages[5] = [0, 0, size, -size, -size, -size, 0, 0]
+    rule, network = LFighter(head=HEAD, on=on), networks.complete(6)
+    for where in PATHS.values():
+        exchange = Exchange([rule], [network], tuning=where)
+        found = []
+        for kind in (dtype, torch.float64):
+            zeros = torch.zeros(1, 6, 8, dtype=kind)
+            sent = torch.from_numpy(messages).to(dtype).to(kind).unsqueeze(0)
+            found.append(exchange(Sent(sent, None, {"model_before_step": zeros}))[0])
+        assert_close(found[0].double(), found[1], 1e-4)
+        assert found[1].abs().max() < 1
+
+
 @pytest.mark.parametrize("where", PATHS)
 def test_on_updates_it_looks_at_what_the_local_updates_changed(where):
     """As the loop on ``x_w − y_v``, near consensus too, with more inputs than can be enumerated."""

@@ -70,7 +70,7 @@ class GatheredLayers:
     def _changes(self, rows: Tensor, slot: int) -> Tensor:
         """``[n, m, classes]`` :meth:`changes` of some neighbourhoods ``[n, m]``."""
         values = self.layers[rows]
-        norms: Tensor = torch.linalg.vector_norm(values - values[:, slot : slot + 1], dim=-1)
+        norms = _norms(values - values[:, slot : slot + 1])
         if self.biases is not None:
             biases = self.biases[rows]
             norms += (biases - biases[:, slot : slot + 1]).abs()
@@ -154,10 +154,18 @@ def read_layers(
     layers = [layer.of(part) for part in messages]
     known = [biases for part in messages if (biases := layer.biases_of(part)) is not None]
     biases = torch.cat(known) if known else None
-    norms = torch.cat([torch.linalg.vector_norm(part, dim=-1) for part in layers])
+    norms = torch.cat([_norms(part).to(torch.float64) for part in layers])
     finite = torch.isfinite(torch.cat([_sum(part, map, tuning) for part in messages]))
     numbers = torch.arange(len(finite), device=finite.device)
-    return GatheredLayers(layers, biases, norms.to(torch.float64), finite, numbers, map, tuning)
+    return GatheredLayers(layers, biases, norms, finite, numbers, map, tuning)
+
+
+def _norms(rows: Tensor) -> Tensor:
+    """``[...]`` the norms of rows ``[..., features]``, in a wider type where they need it."""
+    norms: Tensor = torch.linalg.vector_norm(rows, dim=-1)
+    if some(~torch.isfinite(norms)):  # perhaps a square was too large for the rows' type
+        norms = torch.linalg.vector_norm(rows, dim=-1, dtype=torch.float64)
+    return norms
 
 
 def _sum(messages: Tensor, map: Map, tuning: Tuning) -> Tensor:
