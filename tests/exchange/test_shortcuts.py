@@ -89,6 +89,18 @@ def test_float32_products_are_taken_again_where_inputs_lie_close_together(spread
     assert torch.allclose(found, apart, rtol=1e-3, atol=1e-12)
 
 
+@pytest.mark.parametrize("name", ["faba", "krum", "rfa", "nearest", "least_variance", "nnm+mean"])
+@pytest.mark.parametrize("power", [60, 80, 100])
+@pytest.mark.parametrize("where", ["dense", "long", "gathered"])
+def test_squares_too_small_for_float32(name, power, where):
+    """Float32 messages of a small scale, which is a power of two and changes no digit."""
+    ways = {"dense": Tuning(), "long": Tuning(long=300), "gathered": Tuning(dense_advantage=0)}
+    rule, sent = aggregators.create(name), messages(6)
+    small, _ = exchanged(rule, sent * 2.0**-power, NETWORK, ways[where])
+    expected, _ = exchanged(rule, sent, NETWORK, ways[where])
+    assert torch.allclose(small * 2.0**power, expected, rtol=0, atol=1e-5)
+
+
 @pytest.mark.parametrize("name", ["trimmed_mean", "median"])
 @pytest.mark.parametrize("kind", [torch.float32, torch.float64])
 def test_coordinates_may_be_taken_in_turns(name, kind):

@@ -26,6 +26,10 @@ SAMPLE = 32
 #: this share of the squared distance to the reference.
 TOO_CLOSE = {torch.float32: 1e-3, torch.float64: 1e-11}
 
+#: Where no squared distance to the reference reaches this, products are rounded to what is least in
+#: their type, perhaps to zero. Nothing better is known for float64.
+TOO_SMALL = {torch.float32: 1e-31, torch.float64: 0.0}
+
 #: Coordinates of float32 messages that are multiplied in float32 and then added up in float64.
 NARROW_COLUMNS = 2048
 
@@ -148,7 +152,8 @@ def too_close(products: Tensor, dtype: torch.dtype, present: Tensor | None = Non
     """``[..., n]`` whether an input has another so near that products in ``dtype`` blur it.
 
     ``g_ii + g_jj − 2 g_ij`` is wrong by the rounding of ``g_ii``, the squared distance to the
-    reference. That matters where the squared distance of two inputs is not much more.
+    reference. That matters where the squared distance of two inputs is not much more, and where
+    all squared distances are too small for ``dtype``.
 
     Args:
         products: ``[..., n, n]`` inner products about the reference.
@@ -159,7 +164,9 @@ def too_close(products: Tensor, dtype: torch.dtype, present: Tensor | None = Non
     distances.diagonal(dim1=-2, dim2=-1).fill_(torch.inf)
     if present is not None:
         distances.masked_fill_(~(present.unsqueeze(-1) & present.unsqueeze(-2)), torch.inf)
-    return distances.amin(-1) < TOO_CLOSE[dtype] * products.diagonal(dim1=-2, dim2=-1)
+    to_reference = products.diagonal(dim1=-2, dim2=-1)
+    small = to_reference.amax(-1, keepdim=True) < TOO_SMALL[dtype]
+    return small | (distances.amin(-1) < TOO_CLOSE[dtype] * to_reference)
 
 
 def _sampled(length: int) -> slice:
