@@ -46,5 +46,4 @@ class ClippedSum(EstimatingAggregator):
         threshold = squared.masked_fill(~enough, 0).amax(-1, keepdim=True).sqrt_()
         threshold = threshold.masked_fill_(poisoned == 0, torch.inf)
         factor = clipping_factor(neighbourhood, squared.sqrt_(), threshold)
-        moved = self.rate * neighbourhood.mixing * factor
-        return moved_towards(moved)
+        return moved_towards(self.rate * neighbourhood.mixing * factor)

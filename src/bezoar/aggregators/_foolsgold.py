@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from bezoar._options import Positive
-from bezoar.aggregators._neighbourhood import Head, Neighbourhood, OutputLayer, cosines, normalised
+from bezoar.aggregators._neighbourhood import Head, Neighbourhood, cosines, normalised
 from bezoar.aggregators._rule import WeightedAggregator, one_hot
 
 #: What the largest weight is lowered to, so that its logit is finite; as in the authors' code.
@@ -49,9 +49,6 @@ class FoolsGold(WeightedAggregator):
 
     def sums_updates(self) -> bool:
         return True
-
-    def output_layer(self) -> OutputLayer | None:
-        return None if self.head is None else OutputLayer(*self.head)
 
     def weights(self, neighbourhood: Neighbourhood) -> Tensor:
         assert neighbourhood.gram is not None

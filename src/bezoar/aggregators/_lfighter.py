@@ -13,7 +13,6 @@ from bezoar.aggregators._neighbourhood import (
     TIE,
     Head,
     Neighbourhood,
-    OutputLayer,
     cosines,
     normalised,
     pairwise,
@@ -67,9 +66,6 @@ class LFighter(WeightedAggregator):
     breakdown: ClassVar[float] = 0.0
     majority_dominant: ClassVar[bool] = False
     reads: ClassVar[str] = "output_layer"
-
-    def output_layer(self) -> OutputLayer | None:
-        return None if self.head is None else OutputLayer(*self.head)
 
     def remembers(self) -> tuple[str, ...]:
         return ("model_before_step",) if self.on == "updates" else ()

@@ -216,9 +216,7 @@ class Neighbourhood:
 
     def smallest(self, scores: Tensor) -> Tensor:
         """``[..., m]`` one-hot: the slot with the smallest score, of ties the lowest agent's."""
-        best = scores.amin(-1, keepdim=True)
-        margin = (best.abs() * TIE).nan_to_num_(posinf=0)
-        return self.lowest_index(scores <= best + margin)
+        return self.largest(-scores)
 
 
 def squared_distances_to(gram: Tensor, combinations: Tensor) -> Tensor:

@@ -60,9 +60,9 @@ FinitePositive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 class Aggregator(Part):
     """A rule by which every agent turns the models it has into its next model.
 
-    A rule is a frozen dataclass whose fields are its options. Two options have a meaning of their
+    A rule is a frozen dataclass whose fields are its options. Three options have a meaning of their
     own: ``mixing`` names the mixing matrix the rule works with, ``estimate`` the estimate of
-    poisoned inputs.
+    poisoned inputs, and ``head`` gives the classes and features of the output layer.
 
     Attributes:
         label: the paper's name, for legends.
@@ -176,7 +176,8 @@ class Aggregator(Part):
 
     def output_layer(self) -> OutputLayer | None:
         """Where the output layer lies in a message, if the rule was told."""
-        return None
+        head = getattr(self, "head", None)
+        return None if head is None else OutputLayer(*head)
 
     def inputs_needed(self, estimate: Any) -> Any:
         """The least number of inputs with which the rule works, for an estimate or an array.

@@ -46,5 +46,4 @@ class TrimmedSum(EstimatingAggregator):
         kept = kept.masked_fill_(kept < ROUNDING, 0)
         moved = torch.zeros_like(mixing).scatter_(-1, farthest_first, kept)
         usable = neighbourhood.finite & neighbourhood.finite[..., :1]
-        moved = self.rate * moved.masked_fill_(~usable, 0)
-        return moved_towards(moved)
+        return moved_towards(self.rate * moved.masked_fill_(~usable, 0))

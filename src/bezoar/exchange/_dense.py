@@ -23,6 +23,11 @@ from bezoar.networks import Network
 MATRICES = 8
 
 
+#: What rules give to the rows of a table, ``[runs, W, length]``; and some agents' neighbourhoods,
+#: each with what they give to their slots, ``[runs, n, m]``.
+_Weights = tuple[Tensor, Sequence[tuple[Neighbourhoods, Tensor]]]
+
+
 @dataclass(eq=False)
 class DenseExchange:
     """Rules by weights that read the same, on dense networks of one size.
@@ -57,18 +62,18 @@ class DenseExchange:
         """What everyone gives to the rows of its run; tell it, if somebody asks."""
         table = Table(sent, self._runs, self._rule.remembers())
         if self._rule.reads != "nothing" or sent.false is not None:
-            found = self._weigh(sent, table, map)
+            matrices, given = self._weigh(sent, table, map)
         else:  # the same in every exchange of messages of this type
             dtype = sent.messages.dtype
             if dtype not in self._constant:
                 self._constant[dtype] = self._weigh(sent, table, map)
-            found = self._constant[dtype]
+            matrices, given = self._constant[dtype]
         if tell is not None:
-            for here, weights in found.given:
+            for here, weights in given:
                 tell(self._runs, here, weights)
-        return Weighted(self._runs, found.matrices, table.all, table.where)
+        return Weighted(self._runs, matrices, table.all, table.where)
 
-    def _weigh(self, sent: Sent, table: "Table", map: Map) -> "_Weights":
+    def _weigh(self, sent: Sent, table: Table, map: Map) -> _Weights:
         """What each rule gives to the rows of the table, some agents at a time."""
         reads, names, tuning = self._rule.reads, self._rule.remembers(), self.tuning
         rows = [table.all[place] for place in table.where]
@@ -95,7 +100,7 @@ class DenseExchange:
             part.scatter_add_(-1, slots.expand_as(weights), weights.to(part.dtype))
             matrices.append(part)
             given.append((here, weights))
-        return _Weights(torch.cat(matrices, dim=1), given)
+        return torch.cat(matrices, dim=1), given
 
     def _weights(self, neighbourhood: Neighbourhood) -> Tensor:
         """``[runs, agents, m]`` what each rule makes of its runs."""
@@ -106,19 +111,6 @@ class DenseExchange:
             found.append(weights.expand(len(runs), -1, -1))
             first += len(runs)
         return torch.cat(found)
-
-
-@dataclass(frozen=True)
-class _Weights:
-    """What rules give to the rows of a table.
-
-    Attributes:
-        matrices: ``[runs, W, length]`` the weights.
-        given: some agents' neighbourhoods, and ``[runs, n, m]`` what they give to their slots.
-    """
-
-    matrices: Tensor
-    given: Sequence[tuple[Neighbourhoods, Tensor]]
 
 
 @dataclass(frozen=True)
