@@ -28,12 +28,6 @@ def test_the_name_of_an_agent_is_printed_as_it_is(tmp_path, monkeypatch):
     assert "ward [red]: 4 rounds, accuracy 0.5000" in result.stdout
 
 
-def test_a_key_cannot_be_valid_longer_than_calendars_go(tmp_path):
-    result = call("key", "--name", "a", "--out", tmp_path, "--days", 99_999_999)
-    assert result.exit_code == 1
-    assert "days: expected more than 0 and at most 1,000,000" in result.stderr
-
-
 def test_a_file_of_an_agent_that_cannot_be_read_is_told_of(tmp_path):
     (tmp_path / "status.json").mkdir()
     result = call("status", tmp_path)
