@@ -1,8 +1,8 @@
 """Checks of arguments: each returns the value, or raises an error that says what is allowed."""
 
 import os
-from math import isnan
-from numbers import Integral
+from math import inf
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
@@ -11,23 +11,35 @@ from bezoar._errors import BezoarError
 
 def non_negative(field: str, found: float) -> float:
     """``found`` as a float, or an error unless it is a number from 0 (infinity included)."""
-    if isinstance(found, bool) or not isinstance(found, int | float) or isnan(found) or found < 0:
+    value = _number(found)
+    if value is None or not value >= 0:
         raise BezoarError(f"{field}: expected a number of at least 0, found {found!r}")
-    return float(found)
+    return value
 
 
 def positive(field: str, found: float) -> float:
-    """``found`` as a float, or an error unless it is a positive number."""
-    if non_negative(field, found) == 0:
-        raise BezoarError(f"{field}: expected a positive number, found {found!r}")
-    return float(found)
+    """``found`` as a float, or an error unless it is a positive number (infinity included)."""
+    value = _number(found)
+    if value is None or not value > 0:
+        raise BezoarError(f"{field}: expected a number above 0, found {found!r}")
+    return value
 
 
 def share(field: str, found: float) -> float:
     """``found`` as a float, or an error unless it is a number from 0 to 1."""
-    if non_negative(field, found) > 1:
+    value = _number(found)
+    if value is None or not 0 <= value <= 1:
         raise BezoarError(f"{field}: expected a number from 0 to 1, found {found!r}")
-    return float(found)
+    return value
+
+
+def _number(found: Any) -> float | None:
+    """A real number as a float, numpy's too; of anything else ``None``."""
+    is_number = isinstance(found, Real) and not isinstance(found, bool)
+    try:
+        return float(found) if is_number else None
+    except OverflowError:  # an integer beyond what a float holds
+        return inf if found > 0 else -inf
 
 
 def instance(field: str, found: Any, kinds: type | tuple[type, ...], expected: str) -> Any:
