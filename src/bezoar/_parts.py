@@ -7,7 +7,8 @@ a file (``path/to/rules.py:Rule``).
 import importlib
 import inspect
 import sys
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping
+from contextlib import contextmanager
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -65,7 +66,8 @@ def parts_of(kind: str) -> MutableMapping[str, Maker]:
     table: MutableMapping[str, Maker] = getattr(_room(kind), KINDS[kind].table)
     for point in _entry_points(kind):
         if point.name not in table:
-            table[point.name] = _adapted(kind, point.load())
+            with _told(f"{kind} {point.name}: the entry point {point.value!r} cannot be loaded"):
+                table[point.name] = _adapted(kind, point.load())
     return table
 
 
@@ -87,9 +89,11 @@ def register(make: Maker, kind: str | None = None, name: str | None = None) -> M
     if found is None:
         raise BezoarError(f"kind: must be given for {make!r}; allowed: {', '.join(KINDS)}")
     choose("kind", found, KINDS)
+    if not callable(make):
+        raise BezoarError(f"make: expected a class or a function, found {make!r}")
     name = name or getattr(make, "name", "") or getattr(make, "__name__", "")
-    if not name or ":" in name:
-        raise BezoarError(f"name: expected a text without a colon, found {name!r}")
+    if not name or ":" in name or names_before(found, name):
+        raise BezoarError(f"name: expected a text without a colon or a plus, found {name!r}")
     parts_of(found)[name] = _adapted(found, make)
     return make
 
@@ -101,7 +105,7 @@ def maker(kind: str, name: str) -> Maker:
         rest = maker(kind, name.removeprefix("+".join(before) + "+"))
         composed: Maker = getattr(_room(kind), KINDS[kind].compose)(before, rest)
         return composed
-    if name in table or not isinstance(name, str) or ":" not in name:
+    if not isinstance(name, str) or name in table or ":" not in name:
         return choose(kind, name, table)
     place, _, attribute = name.rpartition(":")
     try:
@@ -240,10 +244,8 @@ def _module(place: str) -> ModuleType:
     """A module by its name, or by the path of its file."""
     if place.endswith(".py"):
         return _module_in_file(Path(place))
-    try:
+    with _told(f"the module {place!r} cannot be imported"):
         return importlib.import_module(place)
-    except ImportError as error:
-        raise BezoarError(f"the module {place!r} cannot be imported: {error}") from None
 
 
 def _module_in_file(path: Path) -> ModuleType:
@@ -261,8 +263,18 @@ def _module_in_file(path: Path) -> ModuleType:
         module.__file__ = str(path)
         sys.modules[name] = module
         try:
-            exec(compile(source, str(path), "exec"), module.__dict__)
-        except Exception as error:
+            with _told(f"{path} cannot be run"):
+                exec(compile(source, str(path), "exec"), module.__dict__)
+        except BaseException:
             del sys.modules[name]
-            raise BezoarError(f"{path} cannot be run: {type(error).__name__}: {error}") from error
+            raise
     return sys.modules[name]
+
+
+@contextmanager
+def _told(what: str) -> Iterator[None]:
+    """Tell a user what could not be done with code of their own, and why."""
+    try:
+        yield
+    except Exception as error:
+        raise BezoarError(f"{what}: {type(error).__name__}: {error}") from error
