@@ -102,15 +102,26 @@ def test_weighted_mean_keeps_the_average_of_all_agents(problem, workers):
     engine.train(observe=keeps_the_mean)
 
 
-def test_a_run_that_diverges_disturbs_nobody(problem, workers):
+@pytest.mark.parametrize("wild", [{"scale": 1e38}, {"scale": 1e39}, {"weight_decay": 10**39}])
+def test_a_run_that_diverges_disturbs_nobody(problem, workers, wild):
     shared = problem(dtype="float32", iterations=4, every=1)
-    wild = run_of("weighted_mean", schedule=training.schedule("constant", scale=1e38))
+    schedule = training.schedule("constant", scale=wild.get("scale", 1.0))
+    decay = wild.get("weight_decay", 0.0)
+    wild = run_of("weighted_mean", schedule=schedule, weight_decay=decay)
     calm, other = run_of("ios"), run_of("ios", attack="random_labels")
     diverged, kept = shared.engine([wild, calm], workers).train()
     assert diverged.diverged
     assert not kept.diverged
     _, expected = shared.engine([other, calm], workers).train()
     assert torch.allclose(kept.models, expected.models, atol=1e-5)
+
+
+def test_a_weight_decay_may_be_a_number_of_numpy(problem, workers):
+    [found], [expected] = (
+        problem(iterations=2).engine([run_of(weight_decay=decay)], workers).train()
+        for decay in (np.float32(0.25), 0.25)
+    )
+    same_bits(found, expected)
 
 
 def test_schedules():
@@ -152,6 +163,7 @@ def test_a_training_of_other_parts_is_refused(workers, change):
         ({"every": 0}, "every: expected an integer of at least 1, found 0"),
         ({"iterations": -1}, "iterations: expected an integer of at least 0, found -1"),
         ({"dtype": "float16"}, "dtype: 'float16' is not known; allowed: float"),
+        ({"device": None}, "device: None cannot be used here .*; allowed: cpu, "),
         ({"device": "abacus"}, r"device: 'abacus' cannot be used here .*; allowed: cpu, "),
         ({"agents": 5}, "partition: made for 5 agents, but the fan network has 10"),
     ],

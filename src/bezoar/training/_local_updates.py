@@ -1,5 +1,7 @@
 """The local updates of all agents: ``y = x − γ d``."""
 
+from math import inf
+
 import torch
 from torch import Tensor
 
@@ -31,10 +33,10 @@ class LocalUpdates:
             run = self._runs[piece[0]]
             own, gradient = models[piece], flat[piece]
             if run.weight_decay:
-                gradient.add_(own, alpha=float(run.weight_decay))
+                gradient.add_(own, alpha=_as(own.dtype, run.weight_decay))
             memory = {name: tensors[name][piece] for name in run.optimizer.remembers}
             direction = run.optimizer.direction(gradient, memory)
-            step = float(run.schedule(iteration, self._iterations))
+            step = _as(own.dtype, run.schedule(iteration, self._iterations))
             torch.sub(own, direction, alpha=step, out=gradient)
 
         self._workers.map(update, _pieces(models))
@@ -52,3 +54,9 @@ def _pieces(models: Tensor) -> list[tuple[int, slice, slice]]:
         for first in range(0, agents, some)
         for start in range(0, length, width)
     ]
+
+
+def _as(dtype: torch.dtype, factor: float) -> float:
+    """A factor as models of a type can be multiplied with it: too large a one is infinite."""
+    value = float(factor)
+    return value if abs(value) <= torch.finfo(dtype).max else value * inf

@@ -247,6 +247,11 @@ class DatasetTask(Task):
                 f"partition: made for {partition.agents} agents, but the {runs[0].network.name} "
                 f"network has {runs[0].network.agents}"
             )
+        if not partition.sizes.all():
+            raise BezoarError(
+                f"partition: agent {int(partition.sizes.argmin())} holds no samples; every agent "
+                "needs one at least"
+            )
         for run in runs:
             run.attack.check(dataset.classes)
             run.attack.check_samples(dataset.train)
@@ -307,7 +312,7 @@ def check_device(name: str) -> torch.device:
         if device.type == "cpu" and device.index:
             raise RuntimeError("all cores are one device")
         return device
-    except (RuntimeError, AssertionError) as error:
+    except (RuntimeError, AssertionError, TypeError) as error:
         reason = str(error).splitlines()[0]
         raise BezoarError(
             f"device: {name!r} cannot be used here ({reason}); allowed: cpu, and cuda, mps and the "
