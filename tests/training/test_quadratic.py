@@ -92,6 +92,18 @@ def test_a_cost_that_is_not_bounded_below(pool, curvature, pull, gap):
     assert task.initial_gap(0) == pytest.approx(gap)
 
 
+@pytest.mark.parametrize("scale", [1e-20, 1e-6, 1.0, 1e6, 1e20])
+def test_the_gap_of_costs_with_flat_directions(pool, scale):
+    """Around minima every cost is at least zero, whatever the unit in which it is counted."""
+    rng = np.random.default_rng(0)
+    factors, minimum = rng.standard_normal((5, 2)), rng.standard_normal(5)
+    curvature = scale * factors @ factors.T
+    runs = runs_of(["mean"], networks.complete(3, {1}))
+    task = training.QuadraticTask.around(curvature, np.tile(minimum, (1, 3, 1)), runs, pool)
+    expected = 0.5 * minimum @ curvature @ minimum
+    assert task.initial_gap(0) == pytest.approx(expected, rel=1e-9, abs=0)
+
+
 def test_random_quadratics_differ_between_runs_only_at_poisoned_agents(pool):
     network = networks.complete(6)
     runs = runs_of(["mean"], network) + runs_of(["mean"], network.with_poisoned({1, 5}))

@@ -18,6 +18,9 @@ from bezoar.training._run import Run, State
 from bezoar.training._task import Task, check_runs
 from bezoar.training._workers import Workers
 
+#: What is smaller than this share of the largest number counts as rounding.
+ROUNDING = 1e-12
+
 
 class QuadraticTask(Task):
     """Local costs ``f̂_w(x) = ½xᵀA_w x − b_wᵀx + e_w``; models are ``[runs, agents, D]``.
@@ -103,8 +106,11 @@ class QuadraticTask(Task):
         slope = mean @ x - b[run, places].mean(axis=0)
         values, basis = np.linalg.eigh(mean)
         along = basis.T @ slope
-        flat = np.abs(values) <= 1e-12 * max(1.0, float(np.abs(values).max()))
-        if (values[~flat] < 0).any() or (np.abs(along[flat]) > 1e-12).any():
+        # Zero up to rounding, in units of the numbers that were added up.
+        steepest, pulls = np.abs(values).max(), np.linalg.norm(b[run, places], axis=-1)
+        flat = np.abs(values) <= ROUNDING * steepest
+        level = ROUNDING * (steepest * np.linalg.norm(x) + pulls.max())
+        if (values[~flat] < 0).any() or (np.abs(along[flat]) > level).any():
             return float("inf")
         return float(0.5 * (along[~flat] ** 2 / values[~flat]).sum())
 
@@ -176,6 +182,7 @@ def random_quadratics(
         )
     check_runs(runs)
     whole("size", size, 1)
+    whole("seed", seed, 0)
     agents = runs[0].network.agents
     generators = [generator(seed, Purpose.COSTS, agent) for agent in range(agents)]
     drawn = [np.linalg.qr(rng.standard_normal((size, size)))[0] for rng in generators]
