@@ -58,6 +58,7 @@ class FlatModel:
         #: The shape of every parameter, by name, in the order of a vector.
         self.shapes = {name: tuple(each.shape) for name, each in named.items()}
         self._sizes = [each.numel() for each in named.values()]
+        self._writes_inputs = True  # until it is known better
         self._collect()
         flat = torch.cat([each.detach().flatten() for each in self._parameters])
         self.start = self.in_memory(flat)
@@ -94,6 +95,47 @@ class FlatModel:
             own.grad = into
         for place in self._buffers:
             place.owner._buffers[place.key] = buffers[place.name]
+
+    def samples_needed(self, inputs: Tensor, classes: int) -> int:
+        """How many samples the module needs at a time in training: one, or as many as ``inputs``.
+
+        Batch norm has no statistics of a single number. A module that cannot be trained on the
+        ``inputs [n, …]`` is refused.
+        """
+        if not any(own.requires_grad for own in self._parameters):
+            raise BezoarError("model: expected parameters to train, found all of them frozen")
+        self.module.train()
+        self.bind(self.start, {name: b.clone() for name, b in self.initial_buffers.items()})
+        count, version = len(inputs), inputs._version
+        with torch.no_grad(), NoRandomNumbers():
+            try:
+                scores = self.module(inputs)
+            except BezoarError:
+                raise
+            except (RuntimeError, ValueError) as error:
+                raise BezoarError(
+                    f"model: it cannot be trained on samples of shape {list(inputs.shape[1:])}, "
+                    f"{count} at a time: {error}"
+                ) from error
+            self._writes_inputs = inputs._version != version
+            expected = [count, classes]
+            found = list(scores.shape) if isinstance(scores, Tensor) else type(scores).__name__
+            if found != expected:
+                raise BezoarError(
+                    f"model: expected scores of shape {expected}, one a class, found {found}"
+                )
+            try:
+                self.scores(inputs[:1])
+            except (RuntimeError, ValueError):
+                return count
+            finally:
+                self.release()
+        return 1
+
+    def scores(self, inputs: Tensor) -> Tensor:
+        """``[n, classes]`` what the module gives for samples, which it may not write to."""
+        scores: Tensor = self.module(inputs.clone() if self._writes_inputs else inputs)
+        return scores
 
     def in_memory(self, vectors: Tensor) -> Tensor:
         """``[..., D]`` vectors in the module's own order as they lie in memory."""

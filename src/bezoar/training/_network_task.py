@@ -12,7 +12,6 @@ from torch.nn.functional import cross_entropy
 
 from bezoar._arrays import Ints
 from bezoar._checks import whole
-from bezoar._errors import BezoarError
 from bezoar._options import choose
 from bezoar._seeds import Purpose, generator
 from bezoar.attacks import LabelAttack
@@ -20,7 +19,7 @@ from bezoar.data import Dataset, Partition
 from bezoar.models import ModelFactory, make, pool_buffers, set_weights
 from bezoar.training._agent_samples import AgentSamples, Labels
 from bezoar.training._batches import Batches, Order, check_batches
-from bezoar.training._flat_model import BUFFERS, FlatModel, Lender, NoRandomNumbers, operations_of
+from bezoar.training._flat_model import BUFFERS, FlatModel, Lender, operations_of
 from bezoar.training._judges import averages_that_judge, check_model_judges
 from bezoar.training._run import Run, State
 from bezoar.training._task import DTYPES, Cost, DatasetTask, Tensors, start_of
@@ -98,9 +97,11 @@ class NetworkTask(DatasetTask):
         self.buffers = tuple(BUFFERS + name for name in self._model.initial_buffers)
         self._starts = {seed: each.start for seed, each in made.items()}
         self._buffers = {seed: each.initial_buffers for seed, each in made.items()}
+        count = min(2, batch // accumulate)
+        inputs = self._samples.inputs(0, np.zeros(count, dtype=np.int64))
+        self._least = self._model.samples_needed(inputs, dataset.classes)
         self._lent = Lender(self._model)
         self._read: tuple[Tensor | None, int] = None, 1
-        self._check_module()
 
     def _check_options(self) -> None:
         for run in self.runs:
@@ -119,28 +120,6 @@ class NetworkTask(DatasetTask):
         if start is not None:
             set_weights(module, start_of(start, seed), told=f"start: what is given for seed {seed}")
         return FlatModel(module)
-
-    def _check_module(self) -> None:
-        """Refuse a module that cannot be trained, or not in batches as small as these."""
-        count = min(2, self.batches.batch // self.accumulate)
-        inputs = self._samples.inputs(0, np.zeros(count, dtype=np.int64))
-        with self._lent(training=True) as model, torch.no_grad(), NoRandomNumbers():
-            model.bind(self._starts[self.runs[0].seed], self._fresh_buffers(0))
-            try:
-                scores = model.module(inputs)
-            except BezoarError:
-                raise
-            except (RuntimeError, ValueError) as error:
-                raise BezoarError(
-                    f"model: it cannot be trained on samples of shape "
-                    f"{list(self.dataset.sample_shape)}, {count} at a time: {error}"
-                ) from error
-        expected = [count, self.dataset.classes]
-        found = list(scores.shape) if isinstance(scores, Tensor) else type(scores).__name__
-        if found != expected:
-            raise BezoarError(
-                f"model: expected scores of shape {expected}, one a class, found {found}"
-            )
 
     @staticmethod
     def cost(
@@ -206,7 +185,7 @@ class NetworkTask(DatasetTask):
             upcoming = state.iteration + 1
             inputs, labels = self._samples.held(run, agent, places, upcoming, inputs)
             if labels.dynamic is not None and run in averages:
-                labels = labels.decided(self._scores_in_training(averages[run], inputs))
+                labels = labels.decided(self._scores_in_training(run, averages[run], inputs))
             own = {name: values[run, agent] for name, values in buffers.items()}
             into = out[run, agent].zero_()
             vector, parts = state.models[run, agent], self.accumulate
@@ -260,7 +239,7 @@ class NetworkTask(DatasetTask):
             for first in range(0, len(inputs), size):
                 part = slice(first, first + size)
                 with self._in_its_type():
-                    scores = model.module(inputs[part])
+                    scores = model.scores(inputs[part])
                 here = labels.some(part).by(scores)
                 part_of_mean = share * len(here) / len(inputs)
                 cost = cross_entropy(scores.to(self.dtype), here) * part_of_mean
@@ -284,7 +263,7 @@ class NetworkTask(DatasetTask):
                     seen, labels = self._samples.held(run, agent, places, iteration, inputs)
                     if labels.dynamic is not None:
                         judge = averages.get(run, models[run, agent])
-                        labels = labels.decided(self._scores_in_training(judge, seen))
+                        labels = labels.decided(self._scores_in_training(run, judge, seen))
                     scratch = self._fresh_buffers(run)
                     out = gradients[run, agent]
                     cost = self._add_gradient(common[run], scratch, seen, labels, out, share)
@@ -302,22 +281,25 @@ class NetworkTask(DatasetTask):
             places = np.sort(rng.permutation(places)[: self.gradient_samples])
         together = self.batches.batch // self.accumulate
         for part in np.array_split(places, -(-len(places) // together)):
-            yield part, len(part) / len(places)
+            yield self._enough(part), len(part) / len(places)
 
-    def _scores_in_training(self, vector: Tensor, inputs: Tensor) -> Tensor:
+    def _enough(self, places: Ints) -> Ints:
+        """A sample that is alone twice, as in a batch, if the module needs several at a time."""
+        return places if len(places) >= self._least else places.repeat(self._least)
+
+    def _scores_in_training(self, run: int, vector: Tensor, inputs: Tensor) -> Tensor:
         """``[n, classes]`` the scores of a model ``[D]``, as it has them when it is trained."""
         with self._lent(training=True) as model, torch.no_grad(), self._in_its_type():
-            model.bind(vector, self._fresh_buffers(0))
-            scores: Tensor = model.module(inputs)
-        return scores
+            model.bind(vector, self._fresh_buffers(run))
+            return model.scores(inputs)
 
     def losses(self, run: int, agent: int, models: Tensor, samples: int, iteration: int) -> Tensor:
-        places = self.judging_samples(run, agent, samples, iteration)
+        places = self._enough(self.judging_samples(run, agent, samples, iteration))
         inputs, found, chosen = self._samples.inputs(agent, places), [], None
         inputs, held = self._samples.held(run, agent, places, iteration, inputs)
         with torch.inference_mode(False):
             for vector in models.clone():
-                scores = self._scores_in_training(vector, inputs).to(self.dtype)
+                scores = self._scores_in_training(run, vector, inputs).to(self.dtype)
                 # An attack that decides by scores goes by those of the own model.
                 chosen = held.by(scores) if chosen is None else chosen
                 found.append(cross_entropy(scores, chosen).to(torch.float64))
@@ -354,7 +336,7 @@ class NetworkTask(DatasetTask):
                     own = {n.removeprefix(BUFFERS): b[number] for n, b in buffers.items()}
                     model.bind(models[number], own)
                     with self._in_its_type():
-                        scores = model.module(inputs)
+                        scores = model.scores(inputs)
                     scores = scores.double()
                     # Scores that are not finite are never right.
                     right = (scores.argmax(1) == labels) & scores.isfinite().all(1)
@@ -395,5 +377,6 @@ class NetworkTask(DatasetTask):
         agent, seed = number % self.agents, self.runs[0].seed
         places, inputs = self._draw(seed, agent, update=1)
         inputs, labels = self._samples.held(0, agent, places, 1, inputs)
-        vector = self._starts[seed]
-        self._add_gradient(vector, self._fresh_buffers(0), inputs, labels, torch.zeros_like(vector))
+        vector, buffers = self._starts[seed], self._fresh_buffers(0)
+        into = torch.zeros_like(vector)
+        self._add_gradient(vector, buffers, inputs, labels, into, parts=self.accumulate)
