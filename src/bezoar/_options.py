@@ -6,6 +6,7 @@ follow from them.
 """
 
 import inspect
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from difflib import get_close_matches
@@ -110,7 +111,9 @@ def options_model(make: Callable[..., Any]) -> type[BaseModel]:
         guess = Any if default in (..., None) else type(default)
         definitions[name] = (hints.get(name, guess), default)
     config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, protected_namespaces=())
-    return create_model(getattr(make, "__name__", "options"), __config__=config, **definitions)
+    with warnings.catch_warnings():  # an option may be called as a method of pydantic's models is
+        warnings.filterwarnings("ignore", "Field name .* shadows an attribute", UserWarning)
+        return create_model(getattr(make, "__name__", "options"), __config__=config, **definitions)
 
 
 def _is_list(model: type[BaseModel], option: str) -> bool:
@@ -209,6 +212,7 @@ _WORDS = {
     "float_type": "a number",
     "int_from_float": "an integer",
     "int_parsing": "an integer",
+    "int_parsing_size": "an integer of fewer digits",
     "int_type": "an integer",
     "list_type": "a list",
     "missing": "more items",
