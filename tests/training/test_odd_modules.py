@@ -129,3 +129,16 @@ def test_a_module_without_anything_to_train_is_refused(small_mnist, workers):
 def test_every_agent_needs_a_sample(small_mnist, workers, make):
     with pytest.raises(BezoarError, match="partition: agent 2 holds no samples; every agent needs"):
         make(small_mnist, sizes_of((9, 9, 0, 9)), [run_of()], workers)
+
+
+def test_an_average_is_taken_of_models_that_fit_the_module(small_mnist, workers):
+    task = task_of(small_mnist, [run_of()], workers, normed)
+    [history] = training.Engine(task, iterations=1).train()
+    assert set(training.average_model(normed(), history.models, history.buffers)) == set(
+        normed().state_dict()
+    )
+    for models in (history.models[:0], history.models[:, 1:], history.models[0]):
+        with pytest.raises(BezoarError, match="models: expected those of one agent or more, with"):
+            training.average_model(normed(), models, history.buffers)
+    with pytest.raises(BezoarError, match=r"buffers: expected buffers\.2\.num_batches_tracked, "):
+        training.average_model(normed(), history.models, {})

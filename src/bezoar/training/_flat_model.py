@@ -162,14 +162,6 @@ class FlatModel:
             if found is not None and found is not buffers[place.name]:
                 buffers[place.name].copy_(found)
 
-    def state_dict(self, vector: Tensor, buffers: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Parameters and buffers as the module names and shapes them, on the CPU."""
-        self.bind(vector, buffers)
-        return {
-            name: values.detach().cpu().clone(memory_format=torch.contiguous_format)
-            for name, values in self.module.state_dict().items()
-        }
-
     def release(self) -> None:
         """Let go of the memory given to :meth:`bind`."""
         for own in self._parameters:
@@ -231,16 +223,28 @@ def _view(values: Tensor, shape: tuple[int, ...]) -> Tensor:
 def average_model(
     module: nn.Module, models: Tensor, buffers: Mapping[str, Tensor]
 ) -> dict[str, Tensor]:
-    """The average of some agents' final models, with the names of a module's ``state_dict``.
+    """The average of some agents' final models, on the CPU, as a module's ``state_dict`` has it.
 
     The module, one like those that were trained, loses its own parameters. The models ``[agents,
     D]`` and buffers ``[agents, …]`` are as a :class:`~bezoar.training.History` has them.
     """
     flat = FlatModel(module)
+    size = len(flat.start)
+    if not len(models) or models.shape[1:] != (size,):
+        raise BezoarError(
+            f"models: expected those of one agent or more, with {size} parameters each, found the "
+            f"shape {list(models.shape)}"
+        )
+    if missing := {BUFFERS + name for name in flat.initial_buffers} - set(buffers):
+        raise BezoarError(f"buffers: expected {', '.join(sorted(missing))} too, found no such")
     weights = torch.full((1, len(models)), 1 / len(models), dtype=torch.float64)
     together = {name.removeprefix(BUFFERS): values.unsqueeze(0) for name, values in buffers.items()}
     pooled = {name: values[0] for name, values in pool_buffers(together, weights).items()}
-    return flat.state_dict(flat.in_memory(models.mean(0)), pooled)
+    flat.bind(flat.in_memory(models.mean(0)), pooled)
+    return {
+        name: values.detach().cpu().clone(memory_format=torch.contiguous_format)
+        for name, values in module.state_dict().items()
+    }
 
 
 def operations_of(module: nn.Module, shape: Sequence[int]) -> int:
