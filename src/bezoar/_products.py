@@ -11,16 +11,13 @@ def linear(inputs: Tensor, weight: Tensor) -> Tensor:
     AVX-512. oneDNN, with which torch computes convolutions, uses all of them, and is no slower
     without AVX-512. Either adds up in another order, so last bits differ.
     """
-    if _by_onednn(inputs):
-        product: Tensor = torch.ops.mkldnn._linear_pointwise(inputs, weight, None, "none", [], "")
-        return product
-    return inputs @ weight.T
-
-
-def _by_onednn(inputs: Tensor) -> bool:
-    return (
+    by_onednn = (
         inputs.dtype == torch.float32
         and inputs.device.type == "cpu"
         and torch.backends.mkldnn.is_available()
         and hasattr(torch.ops.mkldnn, "_linear_pointwise")
     )
+    if not by_onednn:
+        return inputs @ weight.T
+    product: Tensor = torch.ops.mkldnn._linear_pointwise(inputs, weight, None, "none", [], "")
+    return product

@@ -112,10 +112,8 @@ def _with_last(false: FalseMessages, last: Tensor, awake: Tensor) -> FalseMessag
     """
     _, first = np.unique(false.rows, return_index=True)
     runs, senders = false.runs[first], false.senders[first]
-    count = np.unique(runs, return_counts=True)[1]
-    ascending = runs.argsort(kind="stable")
-    places = np.empty(len(runs), dtype=np.int64)
-    places[ascending] = np.concatenate([np.arange(each) for each in count])
+    _, begin, which = np.unique(runs, return_index=True, return_inverse=True)
+    places = np.arange(len(runs)) - begin[which]  # those of a run follow each other
     where = tuple(torch.from_numpy(part).to(last.device) for part in (runs, places))
     fresh = awake[where[0], torch.from_numpy(senders).to(last.device)]
     last[where] = torch.where(fresh.unsqueeze(-1), false.values, last[where])

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -92,7 +93,6 @@ class SoftmaxTask(DatasetTask):
         if start is not None:
             digest = hashlib.sha256(torch.stack(list(self._starts.values())).numpy().tobytes())
             self._told = f"from {digest.hexdigest()}, {self._told}"
-        self._held: AgentSamples | None = None
         self._tests: dict[LabelAttack | None, _TestSet] = {}
         self._lowest: dict[tuple[int, ...], float] = {}
 
@@ -149,8 +149,6 @@ class SoftmaxTask(DatasetTask):
 
     def losses(self, run: int, agent: int, models: Tensor, samples: int, iteration: int) -> Tensor:
         places = self.judging_samples(run, agent, samples, iteration)
-        if self._held is None:
-            self._held = AgentSamples(self)
         inputs = self._held.inputs(agent, places)
         inputs, labels = self._held.held(run, agent, places, iteration, inputs)
         samples_held = inputs.flatten(1)
@@ -161,6 +159,10 @@ class SoftmaxTask(DatasetTask):
         chosen = labels.by(scores[0].T)
         own = scores.gather(1, chosen.expand(len(models), 1, -1)).squeeze(1)
         return (scores.logsumexp(1) - own).mean(-1, dtype=torch.float64)
+
+    @cached_property
+    def _held(self) -> AgentSamples:
+        return AgentSamples(self)
 
     def test(
         self,
