@@ -20,7 +20,7 @@ from bezoar.training._exchanges import Exchanges, InMemory
 from bezoar.training._local_updates import LocalUpdates
 from bezoar.training._messages import false_messages
 from bezoar.training._metrics import METRICS, OF_AGENTS, Meter
-from bezoar.training._ranks import AllHere, Everyone
+from bezoar.training._ranks import Everyone
 from bezoar.training._run import State
 from bezoar.training._task import Task
 
@@ -130,7 +130,7 @@ class Engine:
         instance("algorithm", self.algorithm, Algorithm, "an instance of Algorithm")
         for run in self.runs:
             self.algorithm.check(run, local_steps, rounds)
-        self._everyone = everyone or AllHere(task.members)
+        self._everyone = everyone or Everyone(task.members)
         self.meter = Meter(task, metrics, agent_metrics, self._everyone)
         self.local_updates = LocalUpdates(task, iterations)
         self.listening = check_listening(listening, iterations)

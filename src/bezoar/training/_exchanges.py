@@ -43,21 +43,22 @@ class Exchanges(Protocol):
 
     def memory(self, models: Tensor) -> list[Tensor]:
         """Memory like the models in which messages are best written, if there is any."""
+        return []
 
     def reached(self, iteration: int) -> int:
         """How many iterations are done after the exchange of one.
 
         That is more than one further where somebody who lagged behind jumps forward.
         """
+        return iteration
 
 
-class InMemory:
+class InMemory(Exchanges):
     """The exchange of every iteration of a task, known by the value of its networks."""
 
     def __init__(self, task: Task, tuning: Tuning) -> None:
         self._networks = [run.network for run in task.runs]
         rules = [run.aggregator for run in task.runs]
-        #: Whether some rule remembers models.
         self.remember = any(rule.remembers() for rule in rules)
 
         def made(networks: tuple[Network, ...]) -> Exchange:
@@ -73,11 +74,3 @@ class InMemory:
         # What silent links leave of a network rarely comes again.
         returns = all(network is network.whole for network in networks)
         return (self._returning if returns else self._passing)(networks)
-
-    def memory(self, models: Tensor) -> list[Tensor]:
-        """Messages may be anywhere."""
-        return []
-
-    def reached(self, iteration: int) -> int:
-        """Nobody lags behind in memory."""
-        return iteration

@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Protocol, Self
+from typing import Self
 
 import torch
 from torch import Tensor, distributed
@@ -21,26 +21,13 @@ PIECE_BYTES = 16 << 20
 PATIENCE = timedelta(hours=1)
 
 
-class Everyone(Protocol):
-    """What is known of all agents that are measured, wherever they are trained.
+class Everyone:
+    """What is known of all agents that are measured, if all of them are trained here.
 
     Attributes:
         agents: their numbers.
         here: where those that are trained here are among them.
     """
-
-    agents: Sequence[int]
-    here: slice | Ints
-
-    def total(self, values: Tensor) -> Tensor:
-        """The sum over all agents, from the sum over those here."""
-
-    def each(self, values: Tensor) -> Tensor:
-        """``[runs, W]`` a number of every agent, from ``[runs, agents]`` of those here."""
-
-
-class AllHere:
-    """All agents that are measured are trained here."""
 
     here: slice | Ints = slice(None)
 
@@ -48,11 +35,11 @@ class AllHere:
         self.agents = agents
 
     def total(self, values: Tensor) -> Tensor:
-        """It is the sum already."""
+        """The sum over all agents, from the sum over those here."""
         return values
 
     def each(self, values: Tensor) -> Tensor:
-        """These are all."""
+        """``[runs, W]`` a number of every agent, from ``[runs, agents]`` of those here."""
         return values
 
 
@@ -156,13 +143,12 @@ class Ranks:
                     move.wait()
 
 
-class AllRanks:
+class AllRanks(Everyone):
     """What is known of all agents, each of which is trained at one of the ranks."""
 
     def __init__(self, ranks: Ranks, shard: Shard, agents: int) -> None:
-        self._ranks = ranks
-        self.agents: Sequence[int] = range(agents)
-        self.here: slice | Ints = shard.members
+        super().__init__(range(agents))
+        self._ranks, self.here = ranks, shard.members
 
     def total(self, values: Tensor) -> Tensor:
         """The sum of what each rank found."""

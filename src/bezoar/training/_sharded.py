@@ -7,6 +7,7 @@ from torch import Tensor
 from bezoar._errors import BezoarError
 from bezoar.exchange import Exchange, Links, Sent
 from bezoar.networks import Shard
+from bezoar.training._exchanges import Exchanges
 from bezoar.training._ranks import Ranks
 from bezoar.training._run import Run
 from bezoar.training._task import Task
@@ -47,8 +48,8 @@ def check_sharded(run: Run, buffers: bool) -> None:
         )
 
 
-class Sharded:
-    """The exchanges of the members of a shard; see :class:`~bezoar.training.Exchanges`.
+class Sharded(Exchanges):
+    """The exchanges of the members of a shard.
 
     Rules are always applied by gathering neighbourhoods, on dense networks, too: a product over
     all pairs of agents would take all messages.
@@ -82,10 +83,6 @@ class Sharded:
     def at(self, iteration: int) -> "Sharded":
         """The network is the same in every iteration."""
         return self
-
-    def reached(self, iteration: int) -> int:
-        """Ranks wait for each other."""
-        return iteration
 
     def memory(self, models: Tensor) -> list[Tensor]:
         """Memory for the members' messages that the halo's follow, so that none are copied."""
