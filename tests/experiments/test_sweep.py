@@ -4,8 +4,9 @@ import pytest
 import torch
 from sweep_runs import Notes, contents, specs, sweep
 
-from bezoar import experiments, training
+from bezoar import aggregators, experiments, training
 from bezoar.experiments import (
+    RunSpec,
     Store,
     StoredRun,
     _plan,
@@ -67,6 +68,17 @@ def test_a_plan_tells_what_there_is_to_do_and_writes_nothing(store):
     assert not store.path.exists()
     nothing = make_plan([], store)
     assert (nothing.new, nothing.seconds()) == (0, 0.0)
+
+
+def test_nothing_is_trained_for_a_run_that_is_refused(store):
+    class Nameless(aggregators.Mean):
+        name, __module__ = "nameless", "__main__"
+
+    start = {"name": "pretrained", "epochs": 1, "batch": 100}
+    fields = {"dataset": "some_digits", "model": "mlp:width=4", "start": start}
+    plan = make_plan([RunSpec.read(fields | {"aggregator": Nameless()})], store)
+    assert "has no name" in plan.refused[0].reason
+    assert plan.new == 0
 
 
 def test_the_plan_does_not_depend_on_what_is_finished(store, monkeypatch):

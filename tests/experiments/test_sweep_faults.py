@@ -73,6 +73,16 @@ def test_what_cannot_be_is_reported_and_the_others_are_done(store):
         assert part in reason
 
 
+def test_a_model_that_does_not_fit_the_data_does_not_stop_the_others(store, tmp_path):
+    x, y = np.eye(6, dtype=np.float32), np.arange(6) % 3
+    np.savez(tmp_path / "vectors.npz", x_train=x, y_train=y, x_test=x, y_test=y)
+    fields = {"dataset": str(tmp_path / "vectors.npz"), "network": "ring:agents=3"}
+    swept = sweep(specs(**fields, partition="iid", aggregator="mean", model=["cnn", "mlp"]), store)
+    [failure] = swept.failures
+    assert failure.reason.startswith("image_shape: this model needs images")
+    assert [run.spec["model"]["name"] for run in swept.finished] == ["mlp"]
+
+
 @pytest.fixture
 def fragile(monkeypatch):
     """A rule that fails in its third exchange, with the error it is given."""

@@ -88,6 +88,7 @@ def make_plan(
     for place, spec in enumerate(wanted):
         try:
             run = prepare(spec)
+            _ = run.key, run.cost  # may find a part without a name, a model that data does not fit
             if run.needs is not None:
                 runs.setdefault(run.needs.key, run.needs)
             keys[place] = run.key
