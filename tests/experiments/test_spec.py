@@ -27,6 +27,13 @@ def test_a_spec_survives_json():
         assert hash(read(document)) == hash(spec)
 
 
+def test_an_infinite_option_survives_json():
+    spec = RunSpec.read({"aggregator": "clipped_gossip:threshold=inf"})
+    document = json.loads(json.dumps(spec.document()))
+    for read in (RunSpec.read, RunSpec.recall):
+        assert read(document) == spec
+
+
 def test_a_spec_does_not_change():
     with pytest.raises(ValidationError):
         RunSpec().seed = 3

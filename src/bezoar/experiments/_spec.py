@@ -58,7 +58,13 @@ def _plain(default: Any, description: str) -> Any:
 class RunSpec(BaseModel):
     """One run of Algorithm 1, as a document: the same from Python, TOML and the command line."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, strict=True)
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        allow_inf_nan=False,
+        strict=True,
+        ser_json_inf_nan="constants",  # some options may be infinite
+    )
 
     format: Literal[1] = _plain(FORMAT, "The version of this document.")
     dataset: Choice = _chosen("mnist", "What is learned from: a name, or an .npz file.")
