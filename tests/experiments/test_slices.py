@@ -5,8 +5,10 @@ import pickle
 from concurrent.futures import BrokenExecutor, Executor, Future
 
 import pytest
+from safetensors.torch import save_file
 from sweep_runs import Interrupted, Notes, contents, specs
 from sweep_server import as_images
+from torch import zeros
 
 from bezoar import BezoarError, aggregators, data, experiments
 from bezoar.experiments import (
@@ -187,6 +189,21 @@ def test_a_run_that_fails_at_a_worker_does_not_stop_the_others(store, monkeypatc
         "ZeroDivisionError: division by zero"
     ]
     assert len(result.finished) == 2
+
+
+def test_a_start_that_does_not_fit_fails_its_run_alone(store, tmp_path):
+    path = tmp_path / "small.safetensors"
+    save_file({"output.weight": zeros(10, 5), "output.bias": zeros(10)}, path)
+    result = swept(specs(aggregator="mean", start=[str(path), "zero"]), store, Inline())
+    [failure] = result.failures
+    assert f"{path} does not fit the model; misshapen: output.weight" in failure.reason
+    assert len(result.finished) == 1
+
+
+def test_infinite_options_reach_the_worker(store, expected):
+    wanted = specs(aggregator="clipped_gossip:threshold=inf")
+    assert len(swept(wanted, store, Inline()).finished) == 1
+    assert contents(store) == expected(wanted)
 
 
 def test_stopped_it_goes_on_here_or_there(store, expected, tmp_path):

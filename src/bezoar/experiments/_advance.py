@@ -77,13 +77,12 @@ def advance(
         began = time.monotonic()
         try:
             start = None if checkpoint is None else Checkpoint.from_bytes(checkpoint)
-            try:
-                engine = _engine(specs, trained, expected or versions())
-            except Exception as error:
-                return _answer(began, refused=reason_for(error))
+            engine = _engine(specs, trained, expected or versions())
             return _answer(began, **_train(engine, start, seconds))
         except CheckpointError as error:
             return _answer(began, unusable=str(error))
+        except _RefusedError as error:
+            return _answer(began, refused=str(error))
         except Exception as error:  # which is told as a text: its class may be known here alone
             return _answer(began, failed=reason_for(error))
 
@@ -119,6 +118,10 @@ _ALONE = Lock()
 _held: _Held | None = None
 
 
+class _RefusedError(Exception):
+    """This worker cannot compute what the driver could prepare."""
+
+
 def _engine(
     specs: Mapping[str, Mapping[str, Any]], trained: Arrays | None, expected: Mapping[str, str]
 ) -> Engine:
@@ -130,11 +133,13 @@ def _engine(
         if _held is not None:
             _held.workers.close()
             _held = None  # before memory is taken for another group
-        if device is not None:
-            check_device(device)
-        runs = _prepared(specs, expected)
+        try:
+            if device is not None:
+                check_device(device)
+            runs, workers = _prepared(specs, expected), Workers(_threads())
+        except Exception as error:
+            raise _RefusedError(reason_for(error)) from error
         model = None if trained is None else {n: torch.tensor(a) for n, a in trained.items()}
-        workers = Workers(_threads())
         _held = _Held(what, make_engine(runs, workers, model, device), workers)
     return _held.engine
 
