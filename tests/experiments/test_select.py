@@ -152,3 +152,11 @@ def test_fields_are_written_as_on_the_command_line():
     one = RunSpec.read({"aggregator": {"name": "ios", "keep_own": True}, "poisoned": [4, 2]})
     texts = [field_text(one, field) for field in ("aggregator", "poisoned", "keep_models")]
     assert texts == ["ios:keep_own=true", "2,4", "false"]
+
+
+@pytest.mark.parametrize("agents", [(), (3,), (3, "b"), ("a, b",), ('"a" b', "c"), ("a\nb",)])
+def test_poisoned_agents_are_written_as_they_are_read(agents):
+    one = RunSpec.read({"poisoned": agents})
+    text = field_text(one, "poisoned")
+    assert RunSpec.read({"poisoned": text}).poisoned == one.poisoned == agents
+    assert matches(one, {"poisoned": [text]})

@@ -8,7 +8,7 @@ from bezoar._errors import BezoarError
 from bezoar._files import write_whole
 from bezoar._options import choose
 from bezoar.experiments._choice import option_text, split_choice
-from bezoar.experiments._spec import CHOICES, FORMAL, RunSpec, spec_of
+from bezoar.experiments._spec import CHOICES, FORMAL, RunSpec, poisoned_text, spec_of
 from bezoar.store import AGENT, AGENTS, HEARD, ITERATION, LISTENING, StoredRun, parquet_bytes
 
 if TYPE_CHECKING:
@@ -29,9 +29,7 @@ def field_text(spec: RunSpec, field: str) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, tuple):
-        if field == "poisoned":
-            return ",".join(map(str, value)) + ("," if len(value) == 1 else "") or "none"
-        return ",".join(map(str, value)) or "none"
+        return poisoned_text(value) if field == "poisoned" else ",".join(map(str, value)) or "none"
     return str(value)
 
 

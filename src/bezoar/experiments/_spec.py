@@ -2,7 +2,8 @@
 
 import csv
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from io import StringIO
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -278,7 +279,10 @@ def read_poisoned(text: str) -> int | tuple[int | str, ...]:
         return ()
     if _is_count(plain):
         return int(plain)
-    [names] = csv.reader([plain], skipinitialspace=True) if plain else [[]]
+    try:
+        [names] = csv.reader([plain], skipinitialspace=True) if plain else [[]]
+    except csv.Error:  # as of a name with a line break and without quotes
+        names = []
     found = [name.strip() for name in names]
     if len(found) > 1 and not found[-1]:
         found.pop()  # the comma of "3,"
@@ -288,6 +292,13 @@ def read_poisoned(text: str) -> int | tuple[int | str, ...]:
             f"(with a comma), or none; found {text!r}"
         )
     return tuple(map(_agent, found))
+
+
+def poisoned_text(agents: Sequence[int | str]) -> str:
+    """Agents as :func:`read_poisoned` reads them."""
+    line = StringIO()
+    csv.writer(line).writerow(agents)
+    return line.getvalue().removesuffix("\r\n") + ("," if len(agents) == 1 else "") or "none"
 
 
 def _agent(name: int | str) -> int | str:
