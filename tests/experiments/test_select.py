@@ -122,6 +122,19 @@ def test_numbers_that_some_runs_do_not_give_are_null(tmp_path):
     assert found == {(None, None, None), (4, 30, None), (32, None, 256)}
 
 
+@pytest.mark.parametrize("ending", [".parquet", ".csv"])
+def test_large_numbers_are_exported_with_every_digit(tmp_path, ending):
+    seeds = [3, 2**63, 2**128 - 1]
+    runs = fill(new_store(tmp_path), *(spec(seed=seed, batch=seed) for seed in seeds))
+    [path] = export_runs(runs, tmp_path / f"runs{ending}")
+    if ending == ".csv":
+        with open(path, newline="", encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+    else:
+        rows = pq.ParquetFile(path).read().to_pylist()
+    assert {(int(row["seed"]), int(row["batch"])) for row in rows} == {(n, n) for n in seeds}
+
+
 def test_nothing_can_be_exported_too(tmp_path):
     [path] = export_runs([], tmp_path / "runs.csv")
     assert path.read_text().splitlines() == ['"key","iteration"']

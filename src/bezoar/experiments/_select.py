@@ -1,6 +1,7 @@
 """Finished runs by their fields: as text, picking some, and one long table of everything."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints
 
@@ -87,9 +88,9 @@ def long_table(runs: Iterable[StoredRun]) -> "pa.Table":
         for field in (field for field in RunSpec.model_fields if field not in FORMAL):
             value = getattr(spec, field)
             # Numbers stay numbers, the rest is text.
-            if field in OPTIONAL:
-                fixed[field] = pa.scalar(value, pa.int64())
-            elif field != "poisoned" and isinstance(value, bool | int | float):
+            if field in OPTIONAL or (type(value) is int and field != "poisoned"):
+                fixed[field] = _whole_number(value)
+            elif isinstance(value, bool | float):
                 fixed[field] = value
             else:
                 fixed[field] = field_text(spec, field)
@@ -100,7 +101,16 @@ def long_table(runs: Iterable[StoredRun]) -> "pa.Table":
         tables.append(pa.table(columns))
     if not tables:
         return pa.table({"key": pa.array([], pa.string()), ITERATION: pa.array([], pa.int64())})
-    return pa.concat_tables(tables, promote_options="default").combine_chunks()
+    return pa.concat_tables(tables, promote_options="permissive").combine_chunks()
+
+
+def _whole_number(value: int | None) -> Any:
+    """An integer or null; one of more than 64 bits, as a seed may have, is a decimal number."""
+    import pyarrow as pa
+
+    if value is not None and value.bit_length() > 63:
+        return pa.scalar(Decimal(value))
+    return pa.scalar(value, pa.int64())
 
 
 def check_export(path: Path) -> None:
