@@ -39,14 +39,15 @@ def expand(fields: Mapping[str, Any], folder: Path | None = None) -> list[RunSpe
     instance("fields", fields, Mapping, "the fields of a sweep by name")
     common = {field: value for field, value in fields.items() if field != GROUP}
     if GROUP not in fields:
-        return list(dict.fromkeys(_product(common, folder)))
+        return list(dict.fromkeys(_product(common, folder, [*RunSpec.model_fields, GROUP])))
     specs: dict[RunSpec, None] = {}
     blocks = fields[GROUP]
     if not _is_several(blocks) or not blocks or not all(isinstance(b, Mapping) for b in blocks):
         raise BezoarError(f"group: expected blocks of fields, as in [[group]]; found {blocks!r}")
     for number, block in enumerate(blocks, start=1):
         try:
-            specs |= dict.fromkeys(_product(common | dict(block), folder))
+            together = common | dict(block)
+            specs |= dict.fromkeys(_product(together, folder, list(RunSpec.model_fields)))
         except BezoarError as error:
             raise BezoarError(f"group {number}: {error}") from None
     return list(specs)
@@ -82,12 +83,13 @@ def as_specs(found: Any) -> list[RunSpec]:
     return specs
 
 
-def _product(fields: Mapping[str, Any], folder: Path | None) -> Iterator[RunSpec]:
+def _product(
+    fields: Mapping[str, Any], folder: Path | None, allowed: list[str]
+) -> Iterator[RunSpec]:
     """The spec of every combination of the fields' values."""
-    allowed = [*RunSpec.model_fields, GROUP]
     for field in fields:
         if field not in RunSpec.model_fields:
-            names = ", ".join(nearest_first(field, allowed))
+            names = ", ".join(nearest_first(str(field), allowed))
             raise BezoarError(f"no field {field!r}; allowed: {names}")
     axes = []
     for field, value in fields.items():
