@@ -39,6 +39,11 @@ def test_a_plan_keeps_every_run_and_its_bounds(runs, memory, most):
         assert len(groups) == len(set(keys))
 
 
+def test_what_is_run_is_checked():
+    with pytest.raises(BezoarError, match=r"specs: expected a list of RunSpec, .* found {"):
+        run_all([{"seed": 1}])
+
+
 @given(count=st.integers(1, 400), most=st.integers(1, 130))
 def test_what_is_too_much_for_one_group_is_split_evenly(count, most):
     runs = runs_of(["same"] * count, [1] * count)

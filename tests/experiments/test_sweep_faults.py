@@ -10,7 +10,7 @@ import pytest
 from sweep_runs import FIELDS, Interrupted, Notes, contents, specs, sweep
 from test_one_name import FILES, RULE, write_files
 
-from bezoar import BezoarError, aggregators
+from bezoar import BezoarError, aggregators, experiments
 from bezoar.experiments import (
     Failure,
     Store,
@@ -37,6 +37,20 @@ def test_a_store_is_a_folder(found):
         sweep([], found)
     with pytest.raises(BezoarError, match=f"store: expected the path of a folder, found {found}"):
         Store.find(found)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"checkpoint_seconds": "30"}, "checkpoint_seconds: expected a number .*, found '30'"),
+        ({"checkpoint_seconds": -1.0}, "checkpoint_seconds: expected .* at least 0, found -1.0"),
+        ({"workers": 0}, "workers: expected an integer of at least 1, found 0"),
+    ],
+)
+def test_how_to_sweep_is_checked_before_anything_is_trained(store, given, message):
+    with pytest.raises(BezoarError, match=message):
+        experiments.sweep(specs(), store, **given)
+    assert not store.path.exists()
 
 
 def test_what_cannot_be_is_reported_and_the_others_are_done(store):

@@ -159,7 +159,7 @@ def test_runs_are_found_by_the_beginning_of_their_key(store):
         store.load(first[:4])
     with pytest.raises(BezoarError, match=r"no key in the store .* begins with"):
         store.load(("0" if first[0] != "0" else "1") + "0" * 20)
-    for wrong in ("abc", "xyz!", "../../../etc", "", "A" * 32, first + "0"):
+    for wrong in ("abc", "xyz!", "../../../etc", "", "A" * 32, first + "0", 1234):
         with pytest.raises(BezoarError, match="run: expected 4 to 32 hex digits"):
             store.load(wrong)
 

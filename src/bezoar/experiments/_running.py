@@ -5,6 +5,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from bezoar._errors import BezoarError
+from bezoar.experiments._grid import as_specs
 from bezoar.experiments._plan import together
 from bezoar.experiments._spec import RunSpec
 from bezoar.experiments._watch import Trainer
@@ -58,6 +59,7 @@ def run_all(
     """
     from bezoar.experiments._prepare import prepare
 
+    specs = as_specs(specs)
     runs = {spec: prepare(spec) for spec in specs}
     histories = dict(
         zip(runs, train_all(list(runs.values()), workers, progress, trainer), strict=True)

@@ -18,6 +18,7 @@ from pydantic import (
 )
 
 from bezoar import __version__
+from bezoar._checks import instance
 from bezoar._errors import BezoarError
 from bezoar._options import AtLeastOne, Count, NonNegative, Share, choose, explain, plain_number
 from bezoar._parts import KINDS
@@ -149,10 +150,8 @@ class RunSpec(BaseModel):
 
     @field_validator(*CHOICES, mode="before")
     @classmethod
-    def _choose(cls, found: Any, info: ValidationInfo) -> Choice | None:
+    def _choose(cls, found: Any, info: ValidationInfo) -> Choice:
         kind, context = info.field_name or "", info.context or {}
-        if kind == "start" and found is None:
-            return None
         if context.get("recalled"):
             return recall_choice(kind, found, context["texts"].get(kind, ""))
         return read_choice(kind, found, context.get("folder"))
@@ -224,6 +223,7 @@ class RunSpec(BaseModel):
         Raises:
             BezoarError: with the field, what was found and what is allowed.
         """
+        instance("fields", fields, Mapping, "the fields of a run by name")
         if "group" in fields:
             raise BezoarError("group: blocks are for sweeps; a single run has none")
         plain = {field: plain_number(value) for field, value in fields.items()}

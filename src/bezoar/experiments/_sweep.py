@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from filelock import Timeout
 
+from bezoar._checks import non_negative, whole
 from bezoar._errors import LostRankError
 from bezoar.experiments._elsewhere import WORTH, Elsewhere, ExecutorError
 from bezoar.experiments._grid import as_specs
@@ -103,6 +104,9 @@ def sweep(
     wanted = as_specs(specs)
     store = store if isinstance(store, Store) else Store(store)
     watch = watch or Watch()
+    non_negative("checkpoint_seconds", checkpoint_seconds)
+    if workers is not None:
+        whole("workers", workers, 1)
     plan = make_plan(wanted, store, lambda done: watch.planning(done, len(wanted)))
     watch.planned(plan)
     failed: dict[str, str] = {}

@@ -116,7 +116,7 @@ class Store:
             BrokenRunError: if it is damaged.
             UnknownFormatError: if a newer version wrote it.
         """
-        if not _PREFIX.fullmatch(wanted):
+        if not isinstance(wanted, str) or not _PREFIX.fullmatch(wanted):
             raise BezoarError(
                 f"run: expected 4 to {DIGITS} hex digits of a run's key, found {wanted!r}"
             )
