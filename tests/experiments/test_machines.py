@@ -17,15 +17,17 @@ def small_sizes(monkeypatch):
     monkeypatch.setattr(_machines, "SIZES", (100, 400))
 
 
-def test_a_small_network_is_cut_as_it_is():
-    wanted = spec("torus:rows=8,columns=8")
-    plan, network = plan_machines(wanted, 2, workers=1), network_of(wanted)
-    shards = [shard_of(network, shard_owners(network, 2), number) for number in range(2)]
+@pytest.mark.parametrize(
+    ("network", "machines"), [("torus:rows=8,columns=8", 2), ("ring:agents=5", 4), ("fan", 10)]
+)
+def test_a_small_network_is_cut_as_it_is(network, machines):
+    wanted = spec(network)
+    plan, network = plan_machines(wanted, machines, workers=1), network_of(wanted)
+    owners = shard_owners(network, machines)
+    shards = [shard_of(network, owners, number) for number in range(machines)]
     assert plan.members == max(len(shard.members) for shard in shards)
     assert plan.halo == max(len(shard.halo) for shard in shards)
-    assert plan.sent == plan.message * max(
-        len(shard.sent[0]) + len(shard.sent[1]) for shard in shards
-    )
+    assert plan.sent == plan.message * max(sum(map(len, shard.sent)) for shard in shards)
     assert plan.seconds > 0
     assert plan.workers == 1
 
@@ -65,5 +67,11 @@ def test_a_slower_network_takes_longer():
 def test_what_cannot_be_is_refused(small_sizes):
     with pytest.raises(BezoarError, match="bandwidth: expected a number above 0"):
         plan_machines(spec("ring"), 2, 0)
+    with pytest.raises(BezoarError, match="iterations: expected an integer of at least 1, found 0"):
+        plan_machines(spec("ring", iterations=0), 2)
+    with pytest.raises(BezoarError, match="machines: expected an integer from 1 to 10, found 11"):
+        plan_machines(spec("ring:agents=10"), 11)
+    with pytest.raises(BezoarError, match="start: expected one that needs no training before"):
+        plan_machines(spec("ring", model="mlp:width=4", start="pretrained"), 2)
     with pytest.raises(BezoarError, match="60000 samples are too few"):
         plan_machines(spec("ring:agents=1000000", partition="iid"), 2)

@@ -97,9 +97,9 @@ def plan_machines(
         bandwidth: bits a second that a machine can send and, at the same time, receive.
         workers: threads on a machine; by default one a core of this one.
     """
-    whole("machines", machines, 1)
     if not bandwidth > 0:
         raise BezoarError(f"bandwidth: expected a number above 0, found {bandwidth / 1e9:g} Gbit/s")
+    whole("iterations", spec.iterations, 1)
     agents = _agents(spec.network)
     if agents is None or agents <= SIZES[-1]:
         network = network_of(spec)
@@ -108,6 +108,7 @@ def plan_machines(
         made = [network_of(_resized(spec, agents, size)) for size in SIZES]
         if spec.partition.name != DRAWN:
             partition_of(spec, agents)  # which is refused where there are too few samples
+    whole("machines", machines, 1, agents)
     members, halo, sent = _shard_sizes(made, agents, machines)
     with Workers(workers) as pool:
         measured = _Measured(spec, agents, made[0], pool)
@@ -177,7 +178,8 @@ def _shard_sizes(made: list[Network], agents: int, machines: int) -> tuple[int, 
     """The most members, halo and messages sent of a shard; see the module."""
     found = []
     for network in made:
-        shards = min(machines, max(1, network.agents // 2))
+        is_whole = network.agents == agents
+        shards = machines if is_whole else min(machines, max(1, network.agents // 2))
         owner = shard_owners(network, shards)
         several = [shard_of(network, owner, number) for number in range(shards)]
         found.append(
@@ -212,6 +214,11 @@ class _Measured:
 
     def __init__(self, spec: RunSpec, agents: int, network: Network, workers: Workers) -> None:
         run = prepare(spec if network.agents == agents else _resized(spec, agents, network.agents))
+        if run.needs is not None:
+            raise BezoarError(
+                "start: expected one that needs no training before, because several ranks cannot "
+                f"do it, found {run.spec.start}"
+            )
         row = run.cost.bytes / run.network.agents / 4
         size = int(min(network.agents, SIZES[0], max(64, MEASURED_BYTES // row)))
         if size < network.agents:
