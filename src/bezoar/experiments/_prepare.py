@@ -118,15 +118,12 @@ class Prepared:
         """The average of all agents' final models, by the names of its tensors."""
         return training.average_model(self.module(), run.models, run.buffers)
 
-    def starts(self, seeds: Sequence[int], trained: Tensors | None) -> dict[int, Tensors]:
-        """Where runs like it start: parameters and buffers by name, for each seed."""
+    def begin(self, trained: Tensors | None) -> Tensors:
+        """Where it starts: parameters and buffers by name."""
         start: Start = part(self.spec.start)
-        found: dict[int, Tensors] = {}
-        for seed in seeds:
-            module = models.make(self.module, seed)
-            start.begin(module, trained)
-            found[seed] = module.state_dict()
-        return found
+        module = models.make(self.module, self.spec.seed)
+        start.begin(module, trained)
+        return module.state_dict()
 
     @property
     def operations(self) -> float:
@@ -317,18 +314,15 @@ def _task(
     described = (first.dataset, partition, [each.run for each in runs], workers)
     common: dict[str, Any] = {"order": spec.order, "dtype": spec.dtype, "members": members}
     common["device"] = device or spec.device
-    starts = first.starts(sorted({each.spec.seed for each in runs}), trained)
+    begun = first.begin(trained)
     if isinstance(first.model, Softmax):
-        vectors = {
-            seed: torch.cat([tensors["output.weight"].flatten(), tensors["output.bias"]])
-            for seed, tensors in starts.items()
-        }
-        return SoftmaxTask(*described, batch=spec.batch, start=vectors, **common)
+        vector = torch.cat([begun["output.weight"].flatten(), begun["output.bias"]])
+        return SoftmaxTask(*described, batch=spec.batch, start={spec.seed: vector}, **common)
     return NetworkTask(
         *described,
         model=first.module,
         batch=spec.batch or 1,
-        start=starts,
+        start={spec.seed: begun},
         augment=spec.augment,
         accumulate=spec.accumulate,
         autocast=spec.autocast,

@@ -1,6 +1,5 @@
 """The JSON schema of sweep documents, for editors that complete and check TOML."""
 
-from copy import deepcopy
 from typing import Any
 
 from bezoar._options import default_options, options_model, summary_of
@@ -18,7 +17,7 @@ DRAFT = "http://json-schema.org/draft-07/schema#"
 def sweep_schema() -> Schema:
     """What a document of a run or a sweep may hold: each field a value, or a list of them."""
     plain = RunSpec.model_json_schema()["properties"].items()
-    fields = {field: _field(field, _without_titles(schema)) for field, schema in plain}
+    fields = {field: _field(field, _without_title(schema)) for field, schema in plain}
     block: Schema = {
         "type": "object",
         "description": "Fields that vary together; they are put in for the document's own.",
@@ -116,7 +115,7 @@ def _table(name: str, make: Maker) -> Schema:
     schema = options_model(make).model_json_schema()
     properties: dict[str, Schema] = {"name": {"const": name}}
     for option, about in schema.get("properties", {}).items():
-        one = _without_titles(about)
+        one = _without_title(about)
         default = {"default": one.pop("default")} if one.get("default") is not None else {}
         one.pop("default", None)
         properties[option] = _several(option, one) | default
@@ -130,8 +129,6 @@ def _table(name: str, make: Maker) -> Schema:
     }
 
 
-def _without_titles(schema: Schema) -> Schema:
-    """The schema without the titles that pydantic makes of field names."""
-    schema = deepcopy(schema)
-    schema.pop("title", None)
-    return schema
+def _without_title(schema: Schema) -> Schema:
+    """A copy of the schema without the title that pydantic makes of a field's name."""
+    return {key: value for key, value in schema.items() if key != "title"}

@@ -188,7 +188,11 @@ class _Work:
                     for work, (runs, _) in list(under_way.items()):
                         go_on(work, runs)
                 elif blocked and not waiting:
-                    told = told or self._tell_of_others(blocked)
+                    if not told:
+                        left = sum(not self._is_done(key) for runs in blocked for key in runs)
+                        what = "a run" if left == 1 else f"{left} runs"
+                        self._watch.said(f"waiting for {what} that another sweep is computing")
+                        told = True
                     time.sleep(PATIENCE)
                 if not waiting:
                     waiting.extend(blocked)
@@ -196,12 +200,6 @@ class _Work:
         finally:
             for work in under_way:
                 work.close()
-
-    def _tell_of_others(self, blocked: "Iterable[Mapping[str, Prepared]]") -> bool:
-        count = sum(not self._is_done(key) for runs in blocked for key in runs)
-        what = "a run" if count == 1 else f"{count} runs"
-        self._watch.said(f"waiting for {what} that another sweep is computing")
-        return True
 
     def _at_once(self) -> int:
         return 1 if self._elsewhere is None else self._elsewhere.at_once()
