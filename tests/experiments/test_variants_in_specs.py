@@ -45,6 +45,14 @@ def test_files_of_networks_in_turn(tmp_path):
     assert run_key(spec) != keys[1]
 
 
+def test_networks_in_turn_may_be_written_out():
+    days = [[["a", "b"], ["b", "c"]], [["a", "b"], ["a", "c"]]]
+    network = {"over_time": [{"edges": edges} for edges in days]}
+    [spec] = expand({**SHORT, "network": network, "poisoned": [["c"]]})
+    assert spec == RunSpec.read(spec.document()) == RunSpec.recall(spec.document())
+    assert [network_of(spec).at(k).edges for k in (1, 2)] == [((0, 1), (1, 2)), ((0, 1), (0, 2))]
+
+
 def test_networks_in_turn_are_swept_like_any_other():
     document = {
         **SHORT,
@@ -89,6 +97,7 @@ def test_the_seed_decides_who_is_silent():
         ({"silent_links": 1.5}, "silent_links: expected a number of at most 1"),
         ({"rounds": 0}, "rounds: expected a number of at least 1"),
         ({"network": {"over_time": []}}, "networks: expected "),
+        ({"network": {"over_time": [{"over_time": ["fan"]}]}}, "expected a Network in iteration 1"),
         ({"network": {"over_time": ["fan", "fen"]}}, "network: 'fen' is not known"),
         ({"network": "over_time:networks=fan ring:agents=12"}, "expected 10 agents"),
         ({"network": "over_time:networks=fan ring:agents=5"}, "expected 10 agents in each, .* 5"),

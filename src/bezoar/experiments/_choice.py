@@ -197,7 +197,7 @@ def _read(
     make = _parts.maker(kind, name)
     try:
         found = _checked(kind, name, make, options_text(options), as_text, folder)
-        return _with_inner(found, folder) if found.inner() else found
+        return _with_inner(found, folder) if (kind, name) == ("network", OVER_TIME) else found
     except BezoarError as error:
         raise BezoarError(f"{kind} {name}: {error}") from None
 
