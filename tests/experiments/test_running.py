@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sweep_server import some_digits
 
 from bezoar import BezoarError, data
-from bezoar.experiments import RunSpec, _made, network_of, prepare, run, run_all
+from bezoar.experiments import RunSpec, _made, expand, network_of, prepare, run, run_all
 from bezoar.experiments._plan import together
 
 
@@ -37,6 +37,12 @@ def test_a_plan_keeps_every_run_and_its_bounds(runs, memory, most):
         assert len(group) <= most
     if sum(sizes) <= memory and len(runs) <= most:  # everything that can be together is
         assert len(groups) == len(set(keys))
+
+
+def test_runs_may_be_given_one_after_the_other():
+    fields = {"network": "ring:agents=4", "samples": 40, "iterations": [0]}
+    specs = expand({**fields, "aggregator": ["mean", "local"], "metrics": [["accuracy"]]})
+    assert len(run_all(iter(specs))) == 2
 
 
 def test_what_is_run_is_checked():

@@ -135,6 +135,14 @@ def test_large_numbers_are_exported_with_every_digit(tmp_path, ending):
     assert {(int(row["seed"]), int(row["batch"])) for row in rows} == {(n, n) for n in seeds}
 
 
+def test_runs_are_exported_as_the_store_gives_them(tmp_path):
+    """One after the other, and into a file that is named by a text."""
+    store = new_store(tmp_path)
+    save(store, spec(), Measured(agents={"accuracy": np.zeros((3, 10))}))
+    expected = [tmp_path / "runs.csv", tmp_path / "runs-agents.csv"]
+    assert export_runs(store.runs(), str(expected[0])) == expected
+
+
 def test_nothing_can_be_exported_too(tmp_path):
     [path] = export_runs([], tmp_path / "runs.csv")
     assert path.read_text().splitlines() == ['"key","iteration"']

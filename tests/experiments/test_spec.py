@@ -4,7 +4,15 @@ import pytest
 from pydantic import ValidationError
 
 from bezoar import BezoarError, aggregators
-from bezoar.experiments import Choice, RunSpec, network_of, partition_of, prepare, read_toml
+from bezoar.experiments import (
+    Choice,
+    RunSpec,
+    network_of,
+    partition_of,
+    prepare,
+    read_spec,
+    read_toml,
+)
 
 
 def test_three_ways_to_write_a_choice():
@@ -45,6 +53,7 @@ def test_toml(tmp_path):
         'network = "fan"\niterations = 5\n[partition]\nname = "dirichlet"\nalpha = 2.0\n'
     )
     spec = RunSpec.read(read_toml(path))
+    assert spec == read_spec(path) == read_spec(str(path))
     assert spec.iterations == 5
     assert spec.partition.options == {"alpha": 2.0}
     path.write_text("network = fan")

@@ -1,6 +1,6 @@
 """Training runs without a store."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -41,7 +41,7 @@ def run(spec: RunSpec | None = None, **fields: Any) -> "History":
 
 
 def run_all(
-    specs: Sequence[RunSpec],
+    specs: Iterable[RunSpec],
     workers: int | None = None,
     progress: Progress | None = None,
     trainer: Trainer | None = None,

@@ -121,13 +121,14 @@ def check_export(path: Path) -> None:
         )
 
 
-def export_runs(runs: Sequence[StoredRun], path: Path) -> list[Path]:
+def export_runs(runs: Iterable[StoredRun], path: str | Path) -> list[Path]:
     """Write the long table of some runs to a CSV or Parquet file.
 
     What runs have of single agents, and who listened to whom, go into files beside it.
     """
     import pyarrow as pa
 
+    runs, path = list(runs), Path(path)
     check_export(path)
     tables = {path: long_table(runs)}
     for file in (AGENTS, LISTENING):

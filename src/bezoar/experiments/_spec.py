@@ -337,9 +337,9 @@ def read_toml(path: str | Path) -> dict[str, Any]:
         raise BezoarError(f"spec: {path} is not valid TOML: {error}") from error
 
 
-def read_spec(path: Path) -> RunSpec:
+def read_spec(path: str | Path) -> RunSpec:
     """The spec in a TOML file; a relative path in it is relative to the file."""
-    return RunSpec.read(read_toml(path), path.parent)
+    return RunSpec.read(read_toml(path), Path(path).parent)
 
 
 def _check_depth(value: Any, allowed: int = DEPTH) -> None:
