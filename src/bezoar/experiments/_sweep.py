@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -132,6 +132,7 @@ def sweep(
     return Swept(runs, plan)
 
 
+@dataclass
 class _Work:
     """The work of a sweep, group by group.
 
@@ -142,19 +143,14 @@ class _Work:
         failed: why runs failed, by key.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        watch: Watch,
-        seconds: float,
-        workers: int | None,
-        elsewhere: Elsewhere | None,
-        trainer: Trainer | None,
-    ) -> None:
-        self.failed: dict[str, str] = {}
-        self._finished: set[str] = set()
-        self._store, self._watch, self._seconds = store, watch, seconds
-        self._workers, self._elsewhere, self._trainer = workers, elsewhere, trainer
+    _store: Store
+    _watch: Watch
+    _seconds: float
+    _workers: int | None
+    _elsewhere: Elsewhere | None
+    _trainer: Trainer | None
+    failed: dict[str, str] = field(default_factory=dict)
+    _finished: set[str] = field(default_factory=set)
 
     def do(self, plan: Plan) -> None:
         """Train every run of the plan, until it is in the store or has failed.

@@ -162,8 +162,9 @@ class StoredRun:
         Runs that were trained together have the same times.
         """
         try:
-            began, ended = (self.provenance[name] for name in ("started", "ended"))
-            return _utc(began), _utc(ended)
+            told = (self.provenance[name] for name in ("started", "ended"))
+            began, ended = (datetime.fromisoformat(text).astimezone(UTC) for text in told)
+            return began, ended
         except (KeyError, TypeError, ValueError):
             return None  # somebody else's provenance
 
@@ -271,10 +272,6 @@ def read_run(folder: Path) -> StoredRun:
     if run.key != folder.name or METRICS not in run.files:
         raise BrokenRunError(folder, f"{RUN} belongs to another run")
     return run
-
-
-def _utc(text: str) -> datetime:
-    return datetime.fromisoformat(text).astimezone(UTC)
 
 
 def write_run(
