@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from bezoar import Network, aggregators, networks
 from bezoar.exchange import Exchange, Tuning
 from bezoar.exchange._gathered import GatheredInputs
-from bezoar.exchange._inner_products import inner_products, network_products
+from bezoar.exchange._inner_products import Part, inner_products, network_products
 from bezoar.exchange._selecting import selected_sums
 from bezoar.exchange._sorting import comparisons
 from bezoar.exchange._trimming import plan, trimmed_sums
@@ -62,12 +62,12 @@ def test_long_float32_messages_give_what_short_ones_do(name):
 
 def test_inner_products_of_long_messages():
     sent = messages(2, 20_000) * 1e-3 + 100
-    exact = network_products(sent[None], [0], map)
+    exact = network_products([Part(sent[None], [0])], map)
     tuning = Tuning(long=3_000)
     close = {"rtol": 1e-5, "atol": 1e-6 * float(exact.max())}
-    assert torch.allclose(network_products(sent[None], [0], map, tuning), exact, **close)
+    assert torch.allclose(network_products([Part(sent[None], [0])], map, tuning), exact, **close)
     wide = sent.double()
-    assert torch.allclose(network_products(wide[None], [0], map, tuning), exact, rtol=1e-12)
+    assert torch.allclose(network_products([Part(wide[None], [0])], map, tuning), exact, rtol=1e-12)
     # About a reference of its own, in float32 and in float64.
     distances = aggregators.pairwise(exact)
     found = [
@@ -231,7 +231,7 @@ def test_runs_that_lie_beside_each_other_are_multiplied_together(where, most):
         assert [where[run] for run in runs] == list(range(first, first + len(runs)))
     table = torch.stack([messages(place, 40) for place in range(10)])
     tuning = Tuning(block_bytes=most * 80 * table.shape[1])
-    found = network_products(table, where, map, tuning)
+    found = network_products([Part(table, where)], map, tuning)
     for place, products in zip(where, found, strict=True):
-        alone = network_products(table[place : place + 1], [0], map)[0]
+        alone = network_products([Part(table[place : place + 1], [0])], map)[0]
         torch.testing.assert_close(products, alone, rtol=1e-12, atol=1e-12)

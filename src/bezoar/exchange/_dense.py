@@ -11,6 +11,7 @@ from torch.nn.functional import pad
 from bezoar._questions import some
 from bezoar.aggregators import Neighbourhood, OutputLayer, WeightedAggregator
 from bezoar.exchange._gathered import combine_carefully
+from bezoar.exchange._inner_products import Part
 from bezoar.exchange._links import Tell
 from bezoar.exchange._neighbourhoods import Neighbourhoods, padded
 from bezoar.exchange._output_layers import layer_of, read_layers
@@ -71,19 +72,19 @@ class DenseExchange:
         if tell is not None:
             for here, weights in given:
                 tell(self._runs, here, weights)
-        return Weighted(self._runs, matrices, table.all, table.where)
+        return Weighted(self._runs, matrices, table.parts)
 
     def _weigh(self, sent: Sent, table: Table, map: Map) -> _Weights:
         """What each rule gives to the rows of the table, some agents at a time."""
         reads, names, tuning = self._rule.reads, self._rule.remembers(), self.tuning
-        rows = [table.all[place] for place in table.where]
+        runs = range(len(self._runs))
         finite = products = layers = None
         if reads == "gram":
             products = TableProducts(table, map, tuning)
             finite = products.finite
         elif reads == "output_layer":
-            layers = read_layers(rows, layer_of(self._rule, self.layer), map, tuning)
-            finite = layers.all_finite.view(len(rows), -1)
+            layers = read_layers(table.of_runs(), layer_of(self._rule, self.layer), map, tuning)
+            finite = layers.all_finite.view(len(runs), -1)
         matrices, given = [], []
         for here in self._parts:
             slots, gram, present = table.slots(here), None, None
@@ -93,10 +94,10 @@ class DenseExchange:
                 if products is not None:
                     gram = products.at(slots, present)
             if layers is not None:
-                run = torch.arange(len(rows), device=slots.device)[:, None, None]
-                layers = layers.at(slots + table.length * run, len(rows))
+                run = torch.tensor(runs, device=slots.device)[:, None, None]
+                layers = layers.at(slots + table.length * run, len(runs))
             weights = self._weights(here.seen(sent, present, names, gram, layers))
-            part = rows[0].new_zeros(*weights.shape[:2], table.length)
+            part = sent.messages.new_zeros(*weights.shape[:2], table.length)
             part.scatter_add_(-1, slots.expand_as(weights), weights.to(part.dtype))
             matrices.append(part)
             given.append((here, weights))
@@ -120,40 +121,46 @@ class Weighted:
     Attributes:
         runs: the numbers of the runs.
         matrices: ``[runs, W, length]`` the weights.
-        table: ``[places, length, D]`` the rows.
-        where: the place of each run.
+        parts: the rows.
     """
 
     runs: Sequence[int]
     matrices: Tensor
-    table: Tensor
-    where: Sequence[int]
+    parts: Sequence[Part]
 
 
 def combine(found: Sequence[Weighted], models: Tensor, map: Map, tuning: Tuning) -> None:
-    """Write the models ``[runs, W, D]``: the weights times the rows of one table.
+    """Write the models ``[runs, W, D]``: the weights times the rows of tables with the same parts.
 
     Runs that lie beside each other are multiplied together: threads can share long operations
     between them, short ones they cannot.
     """
-    table, matrices = found[0].table, torch.cat([each.matrices for each in found])
     runs = [run for each in found for run in each.runs]
-    where = [place for each in found for place in each.where]
-    most = max(1, 2 * tuning.block_bytes // table[0].nbytes)
+    parts = [
+        Part(same[0].rows, [place for part in same for place in part.where])
+        for same in zip(*(each.parts for each in found), strict=True)
+    ]
+    matrices = torch.cat([each.matrices for each in found])
+    columns = matrices.split([part.rows.shape[1] for part in parts], dim=-1)
+    most = max(1, 2 * tuning.block_bytes // sum(part.rows[0].nbytes for part in parts))
 
     def multiply(piece: tuple[list[int], slice]) -> Tensor:
         numbers, span = piece
-        first, place, count = runs[numbers[0]], where[numbers[0]], len(numbers)
-        if count == 1:  # perhaps a part of long messages, which only this writes in place
-            out = models[first][:, span]
-            torch.mm(matrices[numbers[0]], table[place][:, span], out=out)
-            return out[:1].sum(-1)
-        out = models[first : first + count]
-        torch.bmm(matrices[numbers], table[place : place + count], out=out)
-        return out[:, 0].sum(-1)
+        first, count = runs[numbers[0]], len(numbers)
+        alone = count == 1  # perhaps a part of long messages, which only this writes in place
+        out = models[first][:, span] if alone else models[first : first + count]
+        for place, (weights, part) in enumerate(zip(columns, parts, strict=True)):
+            begin, beta = part.where[numbers[0]], min(place, 1)
+            if alone:
+                torch.addmm(out, weights[numbers[0]], part.rows[begin][:, span], beta=beta, out=out)
+            else:
+                rows = part.rows[begin : begin + count]
+                torch.baddbmm(out, weights[numbers], rows, beta=beta, out=out)
+        return (out[:1] if alone else out[:, 0]).sum(-1)
 
     spans = tuning.spans(models.shape[-1])
-    pieces = list(product(side_by_side(most if len(spans) == 1 else 1, runs, where), spans))
+    together = side_by_side(most if len(spans) == 1 else 1, runs, *(part.where for part in parts))
+    pieces = list(product(together, spans))
     sums = list(map(multiply, pieces))
     # A value that is not finite reaches every row of the product, even with weight zero.
     if some(~torch.isfinite(torch.cat(sums))):
@@ -164,5 +171,5 @@ def combine(found: Sequence[Weighted], models: Tensor, map: Map, tuning: Tuning)
             if not finite
         }
         for number in bad:
-            rows = table[where[number]]
+            rows = torch.cat([part.rows[part.where[number]] for part in parts])
             models[runs[number]] = combine_carefully(matrices[number], rows)

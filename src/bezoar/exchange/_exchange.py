@@ -178,9 +178,9 @@ class Exchange:
         weighted: list[Weighted] = []
         for dense in self._dense:
             here = dense.weigh(sent, tell, map_much)
-            if here.table is sent.messages:
+            if len(here.parts) == 1:
                 weighted.append(here)
-            else:  # a copy of the messages with something more, not to be kept for long
+            else:  # what comes after the messages differs
                 combine([here], out, map_much, self._tuning)
         if weighted:
             combine(weighted, out, map_much, self._tuning)

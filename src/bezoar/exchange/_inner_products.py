@@ -8,6 +8,7 @@ the others.
 
 from collections.abc import Callable, Sequence
 from itertools import product
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -72,64 +73,99 @@ def inner_products(inputs: GatheredInputs, tuning: Tuning = DEFAULT) -> Tensor:
     return products
 
 
-def network_products(
-    table: Tensor, where: Sequence[int], map: Map, tuning: Tuning = DEFAULT
-) -> Tensor:
-    """Inner products of all messages of each run about one reference a run.
+class Part(NamedTuple):
+    """Rows of several runs that lie together in memory.
+
+    Attributes:
+        rows: ``[places, n, D]`` the rows.
+        where: the place of each run.
+    """
+
+    rows: Tensor
+    where: Sequence[int]
+
+
+def network_products(parts: Sequence[Part], map: Map, tuning: Tuning = DEFAULT) -> Tensor:
+    """Inner products of all rows of each run about one reference a run.
 
     Neighbourhoods far from that reference need one of their own: see :func:`too_close`.
 
     Args:
-        table: ``[places, n, D]`` messages.
-        where: the place of each run.
+        parts: the rows of each run are those of all parts, one part after the other.
         map: what goes through the pieces of work.
         tuning: how the work is cut up.
 
     Returns:
         ``[runs, n, n]`` float64; rows and columns of inputs that are not finite are not finite.
     """
-    _, count, length = table.shape
-    dtype = product_type(table, tuning)
+    first, length = parts[0].rows, parts[0].rows.shape[-1]
+    sizes = [part.rows.shape[1] for part in parts]
+    count, dtype = sum(sizes), product_type(first, tuning)
     most = tuning.columns if length <= tuning.long else 4 * tuning.columns
     width = min(length, most, max(64, tuning.block_bytes // (dtype.itemsize * count)))
     # Runs of short messages: long operations can be shared between threads, short ones cannot.
     together = max(1, 4 * tuning.block_bytes // (dtype.itemsize * count * width))
-    pieces = list(product(side_by_side(together, where), tuning.spans(length)))
+    places = side_by_side(together, *(part.where for part in parts))
+    pieces = list(product(places, tuning.spans(length)))
     height = fast_rows(count) if dtype == torch.float64 else count
 
     def products_about(reference: Tensor) -> Tensor:
         def add_up(piece: tuple[list[int], slice]) -> Tensor:
             runs, span = piece
-            first, numbers = where[runs[0]], torch.arange(len(runs), device=table.device)
-            values, own = table[first : first + len(runs)], reference[runs]
+            own = reference[runs]
             shape = (len(runs), height, width + -width % ALIGNED)
-            held = workspace("differences", shape, dtype, table.device)
+            held = workspace("differences", shape, dtype, first.device)
             held[:, count:] = 0
 
             def differences(columns: slice) -> Tensor:
-                here, used = values[..., columns], columns.stop - columns.start
+                used = columns.stop - columns.start
                 block = held[..., : used + -used % ALIGNED]
                 block[..., used:] = 0
-                into, about = block[:, :count, :used], here[numbers, own].unsqueeze(1)
-                if dtype == here.dtype:
-                    torch.sub(here, about, out=into)
-                else:
-                    into.copy_(here).sub_(about.to(dtype))
+                into = block[:, :count, :used]
+                here = [part.rows[part.where[runs[0]] :][: len(runs), :, columns] for part in parts]
+                about = _row(own, here).unsqueeze(1)
+                for values, rows in zip(here, into.split(sizes, dim=1), strict=True):
+                    if values.dtype == dtype:
+                        torch.sub(values, about, out=rows)
+                    else:
+                        rows.copy_(values).sub_(about.to(dtype))
                 return block
 
             return _add_up(differences, span, width)[:, :count, :count]
 
-        total = torch.zeros(len(where), count, count, dtype=torch.float64, device=table.device)
+        total = sample.new_zeros(len(sample), count, count, dtype=torch.float64)
         for (runs, _), sums in zip(pieces, map(add_up, pieces), strict=True):
             total[runs] += sums
         return total
 
-    sample = table[..., _sampled(length)][where]
+    sample = torch.cat([part.rows[..., _sampled(length)][part.where] for part in parts], dim=1)
     products = products_about(_central(sample))
     if some(~torch.isfinite(products.diagonal(dim1=-2, dim2=-1))):
-        finite = torch.stack([torch.isfinite(table[place]).all(-1) for place in where])
+        finite = torch.cat(
+            [
+                torch.stack([torch.isfinite(part.rows[place]).all(-1) for place in part.where])
+                for part in parts
+            ],
+            dim=1,
+        )
         products = products_about(_central(sample.masked_fill(~finite.unsqueeze(-1), torch.nan)))
     return products
+
+
+def _row(number: Tensor, parts: Sequence[Tensor]) -> Tensor:
+    """``[runs, width]`` one row of each run, by its number among those of all parts.
+
+    Args:
+        number: ``[runs]`` the row's number.
+        parts: ``[runs, n, width]`` each.
+    """
+    runs = torch.arange(len(number), device=number.device)
+    found, start = parts[0][:, 0], 0
+    for values in parts:  # the last one that begins at or before the number has the row
+        row = values[runs, (number - start).clamp(0, values.shape[1] - 1)]
+        found = torch.where((number < start).unsqueeze(-1), found, row)
+        start += values.shape[1]
+    return found
 
 
 def fast_rows(count: int) -> int:

@@ -1,4 +1,4 @@
-"""Everything that is sent on a dense network, as rows of one matrix."""
+"""Everything that is sent on a dense network, as rows of one table."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,60 +12,66 @@ from bezoar._arrays import Ints
 from bezoar._questions import some
 from bezoar.exchange._gathered import GatheredInputs
 from bezoar.exchange._inner_products import (
+    Part,
     inner_products,
     network_products,
     product_type,
     too_close,
 )
 from bezoar.exchange._neighbourhoods import Neighbourhoods
-from bezoar.exchange._sent import Sent
+from bezoar.exchange._sent import FalseMessages, Sent
 from bezoar.exchange._tuning import Map, Tuning
 
 
 class Table:
-    """Everything that may be behind a slot, as rows of one matrix a run.
+    """Everything that may be behind a slot, as rows of one table a run.
 
     First come the agents' messages, then the models that rules remember, then false messages. The
-    origin, which all agents have in common, is one row. A run is known by its place among the given
-    ones.
+    origin, which all agents have in common, is one row.
 
     Attributes:
+        parts: the rows of all runs, part by part: messages and what is remembered stay where they
+            are.
         length: the number of rows.
-        all: ``[places, length, D]`` the rows of several runs.
-        where: the place of each run.
     """
 
     def __init__(self, sent: Sent, runs: Sequence[int], remembered: Sequence[str]) -> None:
         self._sent, self._runs = sent, runs
-        agents = sent.messages.shape[1]
-        counts = {name: 1 if name == "origin" else agents for name in remembered}
-        *first, self._first_false = accumulate(counts.values(), initial=agents)
+        self.parts = [Part(sent.messages, runs)]
+        for name in remembered:
+            rows = sent.remembered[name]
+            self.parts.append(Part(rows[:, :1] if name == "origin" else rows, runs))
+        sizes = [part.rows.shape[1] for part in self.parts]
+        *first, self._first_false = accumulate(sizes)
         # The first row of each remembered model, and how many rows on that of the next agent is.
         self._remembered = [
-            (row, int(count > 1)) for row, count in zip(first, counts.values(), strict=True)
+            (row, int(size > 1)) for row, size in zip(first, sizes[1:], strict=True)
         ]
-        used: dict[int, Ints] = {}
+        self.length = self._first_false
         if sent.false is not None:
-            # The number of each link's message among those of its run.
-            self._number = np.zeros_like(sent.false.rows)
-            for run in runs:
-                here = sent.false.runs == run
-                used[run], self._number[here] = np.unique(
-                    sent.false.rows[here], return_inverse=True
-                )
-        self.length = self._first_false + max(map(len, used.values()), default=0)
-        self.all, self.where = sent.messages, runs
-        if self.length > agents:
-            shape = (len(runs), self.length, sent.messages.shape[-1])
-            self.all, self.where = sent.messages.new_empty(shape), range(len(runs))
-            for rows, run in zip(self.all, runs, strict=True):
-                more = (sent.remembered[name][run, :count] for name, count in counts.items())
-                known = [sent.messages[run], *more]
-                if sent.false is not None:
-                    known.append(sent.false.values[torch.from_numpy(used[run]).to(rows.device)])
-                last = sum(map(len, known))
-                torch.cat(known, out=rows[:last])
-                rows[last:] = 0
+            self._add_false(sent.false)
+
+    def _add_false(self, false: FalseMessages) -> None:
+        """Add the false messages of every run, and zeros where others have more."""
+        used: dict[int, Ints] = {}
+        # The number of each link's message among those of its run.
+        self._number = np.zeros_like(false.rows)
+        for run in self._runs:
+            here = false.runs == run
+            used[run], self._number[here] = np.unique(false.rows[here], return_inverse=True)
+        if most := max(map(len, used.values())):
+            rows = false.values.new_zeros(len(self._runs), most, false.values.shape[-1])
+            for into, run in zip(rows, self._runs, strict=True):
+                chosen = torch.from_numpy(used[run]).to(rows.device)
+                into[: len(chosen)] = false.values[chosen]
+            self.parts.append(Part(rows, range(len(self._runs))))
+            self.length += most
+
+    def of_runs(self) -> list[Tensor]:
+        """``[length, D]`` all rows of each run; a copy if there are several parts."""
+        alone = len(self.parts) == 1
+        each = ([part.rows[place] for place in part.where] for part in self.parts)
+        return [rows[0] if alone else torch.cat(rows) for rows in zip(*each, strict=True)]
 
     def slots(self, here: Neighbourhoods) -> Tensor:
         """``[runs or 1, agents, m]`` the row behind each slot of some agents."""
@@ -80,8 +86,12 @@ class Table:
 
     def inputs(self, slots: Tensor, where: Tensor) -> GatheredInputs:
         """The inputs behind the slots of some neighbourhoods ``[runs, agents]``."""
-        first = self.length * torch.tensor(self.where, device=slots.device)
-        return GatheredInputs(Sent(self.all), (slots + first[:, None, None])[where])
+        if len(self.parts) == 1:
+            rows, places = self.parts[0].rows, self._runs
+        else:
+            rows, places = torch.stack(self.of_runs()), range(len(self._runs))
+        first = self.length * torch.tensor(places, device=slots.device)
+        return GatheredInputs(Sent(rows), (slots + first[:, None, None])[where])
 
 
 class TableProducts:
@@ -93,11 +103,12 @@ class TableProducts:
 
     def __init__(self, table: Table, map: Map, tuning: Tuning) -> None:
         self._table, self._map, self._tuning = table, map, tuning
-        self._all = network_products(table.all, table.where, map, tuning)
+        self._all = network_products(table.parts, map, tuning)
         self.finite = torch.isfinite(self._all.diagonal(dim1=-2, dim2=-1))
-        self._type = product_type(table.all, tuning)
+        messages = table.parts[0].rows
+        self._type = product_type(messages, tuning)
         # Products in a wider type than the messages' are as exact as the messages are.
-        narrow = self._type == table.all.dtype
+        narrow = self._type == messages.dtype
         self._blurred = narrow and some(too_close(self._all, self._type))
 
     def at(self, slots: Tensor, present: Tensor) -> Tensor:
