@@ -247,16 +247,16 @@ class DatasetTask(Task):
                 f"partition: made for {partition.agents} agents, but the {runs[0].network.name} "
                 f"network has {runs[0].network.agents}"
             )
-        if not partition.sizes.all():
-            raise BezoarError(
-                f"partition: agent {int(partition.sizes.argmin())} holds no samples; every agent "
-                "needs one at least"
-            )
         for run in runs:
             run.attack.check(dataset.classes)
             run.attack.check_samples(dataset.train)
         self.dataset, self.largest_part = dataset, int(partition.sizes.max())
         self.partition = partition if members is None else partition.only(self.members)
+        if not self.partition.sizes.all():
+            empty = self.members[int(self.partition.sizes.argmin())]
+            raise BezoarError(
+                f"partition: agent {empty} holds no samples; every agent needs one at least"
+            )
         self._triggered: dict[LabelAttack, Dataset] = {}
 
     def tested(self, trigger: LabelAttack | None) -> Dataset:
