@@ -65,7 +65,7 @@ def about(recipe: Recipe) -> str:
 
 
 def note(part: TrainedComparison) -> str:
-    """How a comparison differs from the paper's; empty if it does not."""
+    """A sentence that says how a comparison differs from the paper's; empty if it does not."""
     recipe, variant = part.recipe, part.recipe.variant
     iterations = f"{recipe.iterations:,} iterations instead of {recipe.length:,}"
     if part.too_short:
@@ -78,7 +78,8 @@ def note(part: TrainedComparison) -> str:
         "the authors' settings": variant.setting == "authors",
         part.dataset.note: True,
     }
-    return "; ".join(text for text, is_so in notes.items() if is_so and text)
+    told = "; ".join(text for text, is_so in notes.items() if is_so and text)
+    return told[:1].upper() + told[1:]
 
 
 def title(made: TrainedFigure) -> str:
