@@ -163,10 +163,10 @@ def test_the_small_scale_is_said_everywhere(drawn, tmp_path):
     page = paper.write_figure(tmp_path, made)
     width = "ResNet18 of width 16"
     told = " ".join(drawn[0]["title"].split())
-    assert told.startswith("small scale, not the paper's: ResNet18 of width 16")
+    assert told.startswith("Small scale, not the paper's: ResNet18 of width 16")
     for text in (told, page.caption, page.images[0].alt):
         assert width in text
-        assert "small scale" in text
+        assert "small scale" in text.lower()
         assert CUT in text
     assert page.title == "Figure 3: CIFAR-100 on the two-castle network (small scale)"
     assert all("judged at small scale, on fewer images" in claim.text for claim in page.claims)
