@@ -130,7 +130,7 @@ class Writer:
         """What is known of the union of two disjoint sets."""
         values = [*first.values, *second.values]
         rests = [*first.rest, *second.rest]
-        if not rests and len(values) <= 2 * dropped:
+        if len(values) < 2 * dropped and not first.low and not second.low:
             return _Part(values)
         low, over = self._ends([*first.low, *second.low, *values], dropped, "minimum", "maximum")
         high = [*first.high, *second.high]
@@ -139,10 +139,10 @@ class Writer:
         else:
             high, more = self._ends(high, dropped, "maximum", "minimum")
             over = [*over, *more]
-        total, *others = [*rests, *over]
-        for value in others:
-            total = self.write("add", total, value)
-        return _Part([], low, high, [total])
+        rests += over
+        while len(rests) > 1:
+            rests = [self.write("add", *rests[:2]), *rests[2:]]
+        return _Part([], low, high, rests)
 
     def _ends(
         self, values: list[int], count: int, wins: Kind, loses: Kind
