@@ -1,6 +1,7 @@
 """Networks from files: 59 that people might have, and everything networkx writes."""
 
 import json
+from contextlib import suppress
 from pathlib import Path
 
 import networkx as nx
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from bezoar import BezoarError, networks
 from bezoar.networks import Network
+from bezoar.networks._edge_lists import read_edge_list
 
 FILES = Path(__file__).parent / "files"
 
@@ -200,6 +202,15 @@ def test_attributes_in_lists_of_links_may_have_attributes(tmp_path):
     text = '0 1 {"at": {"x": 1, "y": 2}, "weight": 2}\n1 2 {"weight": 2}\n2 3 {}\n'
     with pytest.raises(BezoarError, match=r"weights from 1 to 2 \(0 – 1\)"):
         networks.from_file(write(tmp_path / "net.edgelist", text))
+
+
+@pytest.mark.parametrize("end", ["", " {", " }"])
+@pytest.mark.parametrize("filler", [" ", ", ", " {'", " {' }"])
+def test_a_long_line_takes_no_more_time_than_its_length(filler, end):
+    """With the square of its length this would go on for many minutes."""
+    line = "b" + filler * 300_000 + end
+    with suppress(BezoarError):
+        read_edge_list(f"a b\n{line}\n".encode())
 
 
 @pytest.mark.parametrize("name", ["missing.json", "missing.graphml", "missing.csv"])

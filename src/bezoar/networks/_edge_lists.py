@@ -20,7 +20,7 @@ _WEIGHTS = ("weight", "weights")
 _COMMENT = re.compile(r"(^|\s)#.*|^\s*(%|//).*")
 
 #: The attributes of a link as networkx writes them: {'colour': 'red', 'weight': 0.5}.
-_ATTRIBUTES = re.compile(r"[\s,;]+\{((?:['\"].*)?)\}\s*$")
+_ATTRIBUTES = re.compile(r"(?<![\s,;])[\s,;]+\{((?:['\"].*)?)\}\s*$")
 _WEIGHT = re.compile(r"['\"]weight['\"]: *([^,{}]+)")
 
 Row = tuple[int, list[str]]
@@ -63,10 +63,11 @@ def _rows(text: str) -> list[Row]:
     lines = []
     for number, line in enumerate(text.splitlines(), start=1):
         is_quoted = '"' in line and not line.lstrip().startswith("#")
-        kept = line if is_quoted else _COMMENT.sub("", line)
-        attributes = _ATTRIBUTES.search(kept)
+        kept = (line if is_quoted else _COMMENT.sub("", line)).strip()
+        # Looked for only where they must be, a line takes no more time than its length.
+        attributes = _ATTRIBUTES.search(kept) if kept.endswith("}") else None
         weights = _WEIGHT.findall(attributes[1])[:1] if attributes else []
-        kept = _ATTRIBUTES.sub("", kept)
+        kept = kept[: attributes.start()] if attributes else kept
         if kept.strip(" ,;\t"):
             lines.append((number, kept.strip(), weights))
     if lines and re.fullmatch("sep=.", lines[0][1].lower()):
