@@ -60,6 +60,19 @@ def test_long_float32_messages_give_what_short_ones_do(name):
     assert torch.allclose(short, long, atol=1e-4)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("outliers", [range(4), range(4, 10)])
+def test_inner_products_of_rows_in_several_places(dtype, outliers):
+    """Wherever the most central row is: outliers in one part leave it in the other."""
+    runs = torch.stack([messages(run, 400) for run in range(3)]).to(dtype)
+    runs[:, list(outliers)] += 1e3
+    where = [2, 0, 1]
+    parts = [Part(runs[:, :4][[1, 2, 0]], where), Part(runs[:, 4:], range(3))]
+    tuning = Tuning(long=150)
+    whole = network_products([Part(runs, range(3))], map, tuning)
+    torch.testing.assert_close(network_products(parts, map, tuning), whole, rtol=0, atol=0)
+
+
 def test_inner_products_of_long_messages():
     sent = messages(2, 20_000) * 1e-3 + 100
     exact = network_products([Part(sent[None], [0])], map)
