@@ -122,7 +122,9 @@ def test_the_command_ends_with_the_claims_counted_and_the_report(results):
     assert report == f"Report: {out / 'report.html'}"
     made = sum(claim.figure in TRAINED for claim in CLAIMS)
     assert tally.startswith(f"{made} claims of the paper at 2 seeds: ")
-    told = map(int, re.search(r"(\d+) hold, (\d+) do not, (\d+) undecided\.$", tally).groups())
+    told = map(
+        int, re.search(r"(\d+) hold, (\d+) do(?:es)? not, (\d+) undecided\.$", tally).groups()
+    )
     judged = Counter(claim.verdict for name in TRAINED for claim in Page.load(out / name).claims)
     assert list(told) == [judged[word] for word in ("holds", "does not hold", "undecided")]
 

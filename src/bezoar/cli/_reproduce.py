@@ -163,8 +163,8 @@ def _command(name: str, seeds: int, variant: Variant) -> str:
 def _print_verdicts(pages: Sequence[Page], seeds: int) -> None:
     verdicts = Counter(claim.verdict for page in pages for claim in page.claims)
     if verdicts:
-        total = count(sum(verdicts.values()), "claim")
+        total, failing = count(sum(verdicts.values()), "claim"), verdicts["does not hold"]
         console.print(
             f"{total} of the paper at {count(seeds, 'seed')}: {verdicts['holds']} hold, "
-            f"{verdicts['does not hold']} do not, {verdicts['undecided']} undecided."
+            f"{failing} {'does' if failing == 1 else 'do'} not, {verdicts['undecided']} undecided."
         )
