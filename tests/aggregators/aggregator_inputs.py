@@ -152,7 +152,7 @@ PATHS = {
     "dense": Tuning(dense_advantage=10**9),
     "dense in turns": Tuning(dense_advantage=10**9, matrix_bytes=1),
     "gathered": Tuning(dense_advantage=0),
-    "chunked": Tuning(dense_advantage=0, piece_bytes=500, block_bytes=500),
+    "chunked": Tuning(dense_advantage=0, piece_bytes=500, block_bytes=500, compiled=False),
 }
 
 #: The two that share no code beside the rule's weights, for tests of many cases.

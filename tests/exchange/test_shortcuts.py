@@ -13,9 +13,6 @@ from bezoar import Network, aggregators, networks
 from bezoar.exchange import Exchange, Tuning
 from bezoar.exchange._gathered import GatheredInputs
 from bezoar.exchange._inner_products import Part, inner_products, network_products
-from bezoar.exchange._selecting import selected_sums
-from bezoar.exchange._sorting import comparisons
-from bezoar.exchange._trimming import plan, trimmed_sums
 from bezoar.exchange._tuning import side_by_side
 
 NETWORK = networks.two_castle()  # agent 9 does not hear the poisoned agent 4 and drops nothing
@@ -130,8 +127,8 @@ def test_coordinates_may_be_taken_in_turns(name, kind):
 @pytest.mark.parametrize("keep_own", [False, True])
 @pytest.mark.parametrize("dropped", [1, 2, 3])
 @pytest.mark.parametrize("agents", [8, 11, 14])
-def test_common_parts_of_neighbourhoods_are_trimmed_once(agents, dropped, keep_own):
-    """Neighbourhoods of many sizes, trimmed together and apart."""
+def test_neighbourhoods_of_many_sizes(agents, dropped, keep_own):
+    """Trimmed together and apart."""
     rng = np.random.default_rng(agents)
     graph = nx.complete_graph(agents)
     graph.remove_edges_from([(0, 1), (2, 3), (0, 4), (5, 6)])
@@ -145,72 +142,6 @@ def test_common_parts_of_neighbourhoods_are_trimmed_once(agents, dropped, keep_o
     for run in range(2):
         expected, _ = aggregate("trimmed_mean", sent[run].numpy(), network, keep_own=keep_own)
         assert np.allclose(together[run], expected, rtol=0, atol=1e-14)
-
-
-def test_a_plan_of_merges_builds_the_sets_it_was_asked_for():
-    rng = np.random.default_rng(0)
-    for agents in (3, 6, 10):
-        sets = [set(range(agents)) - {int(gone)} for gone in rng.integers(agents, size=agents)]
-        merges, wanted = plan(sets, agents)
-        built = [{agent} for agent in range(agents)]
-        for one, other in merges:
-            assert not built[one] & built[other]
-            built.append(built[one] | built[other])
-        assert [built[place] for place in wanted] == sets
-
-
-@pytest.mark.parametrize("dropped", [1, 2])
-def test_a_trimming_program_leaves_its_inputs_alone_and_needs_less_work(dropped):
-    generator = torch.Generator().manual_seed(1)
-    values = [torch.randn(40, dtype=torch.float64, generator=generator) for _ in range(9)]
-    before = torch.stack(values)
-    sets = [set(range(9)) - {gone} for gone in range(9)]
-    program = trimmed_sums(sets, 9, dropped)
-    memory = [torch.empty_like(values[0]) for _ in range(program.working)]
-    for members, found in zip(sets, program.run(values, memory), strict=True):
-        kept = before[sorted(members)].sort(0).values[dropped : 8 - dropped]
-        assert torch.allclose(found, kept.sum(0), rtol=0, atol=1e-14)
-    assert torch.equal(torch.stack(values), before)
-    alone = [len(trimmed_sums([members], 9, dropped).operations) for members in sets]
-    assert len(program.operations) < 0.7 * sum(alone)
-
-
-@given(
-    st.integers(1, 9), st.integers(0, 2**32 - 1), st.sampled_from([torch.float32, torch.float64])
-)
-def test_values_of_ranks_are_selected_from_all_inputs_in_order(inputs, seed, dtype):
-    """With ties, infinities and both zeros."""
-    rng = np.random.default_rng(seed)
-    size = int(rng.integers(1, inputs + 1))
-    first = int(rng.integers(size))
-    ranks = range(first, int(rng.integers(first, size)) + 1)
-    sets = [rng.permutation(inputs)[:size].tolist() for _ in range(4)]
-    choices = [-np.inf, -2.0, -0.0, 0.0, 1.0, 1.5, np.inf]
-    values = torch.tensor(rng.choice(choices, size=(inputs, 60)), dtype=dtype)
-    before = values.clone()
-    selection = selected_sums(sets, inputs, ranks)
-    memory = list(torch.empty(selection.working, 60, dtype=dtype))
-    for members, found in zip(sets, selection.run(list(values), memory), strict=True):
-        expected = before[members].sort(0).values[ranks.start : ranks.stop].sum(0)
-        assert torch.allclose(found, expected, rtol=0, atol=0, equal_nan=True)
-    assert torch.equal(values, before)
-
-
-@pytest.mark.parametrize("agents", [6, 9, 12])
-def test_medians_of_a_dense_network_take_one_sort(agents):
-    rng = np.random.default_rng(agents)
-    graph = nx.complete_graph(agents)
-    graph.remove_edges_from([(0, 1), (2, 3), (0, 4)])
-    network = Network(graph, [1])
-    sent = torch.from_numpy(rng.normal(size=(2, agents, 300)))
-    sent[1, 2, 5], sent[1, 3, 6] = torch.nan, -torch.inf
-    rule = aggregators.create("median")
-    together, apart = (
-        exchanged(rule, sent, network, Tuning(dense_advantage=way))[0] for way in (16, 0)
-    )
-    assert torch.equal(together, apart)
-    everyone = selected_sums([range(agents)] * agents, agents, range(agents // 2, agents // 2 + 1))
-    assert everyone.cost <= agents + 2 * len(comparisons(agents, agents))
 
 
 def test_an_exchange_serves_messages_of_any_kind_in_turn():

@@ -57,7 +57,7 @@ class Bulyan(Estimating, CoordinateAggregator):
         return neighbourhood.mask & ~left
 
     def combine(
-        self, values: Sequence[Tensor], estimate: int, dtype: torch.dtype, iteration: int
+        self, values: Sequence[Tensor], estimate: int, dtype: torch.dtype, iteration: Tensor
     ) -> Tensor:
         return mean_around_median(values, len(values) - 2 * estimate, dtype)
 

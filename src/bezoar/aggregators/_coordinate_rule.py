@@ -8,7 +8,6 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from bezoar._workspace import workspace
 from bezoar.aggregators._neighbourhood import Neighbourhood
 from bezoar.aggregators._rule import Aggregator
 
@@ -50,18 +49,26 @@ class CoordinateAggregator(Aggregator, ABC):
 
     @abstractmethod
     def combine(
-        self, values: Sequence[Tensor], estimate: int, dtype: torch.dtype, iteration: int
+        self, values: Sequence[Tensor], estimate: int, dtype: torch.dtype, iteration: Tensor
     ) -> Tensor:
         """The output, from the values of the inputs that are used.
 
+        On a processor the operations are noted once for each number of inputs and estimate, and
+        compiled. That goes for arithmetic, comparisons and logic by operators, ``to`` and such
+        functions as ``torch.where``, ``minimum``, ``maximum``, ``clamp``, ``abs``, ``sign``,
+        ``sqrt``, ``isfinite`` and ``zeros_like``. A rule that uses anything else is right, too, and
+        slower.
+
         Args:
-            values: tensors of one shape, one for each of these inputs.
+            values: tensors of one shape, one for each of these inputs, free of NaN. They may be
+                overwritten.
             estimate: the estimated number of poisoned inputs.
             dtype: the type in which values are added up.
-            iteration: which iteration it is, counted from 1; 0 outside training.
+            iteration: which iteration it is, counted from 1; 0 outside training. A number in
+                float64.
 
         Returns:
-            A tensor like each of the values; valid until the thread combines again.
+            A tensor like each of the values.
         """
 
     @abstractmethod
@@ -96,7 +103,7 @@ class RankAggregator(CoordinateAggregator, ABC):
         return _known_rank_weights(self, size, estimate)
 
     def combine(
-        self, values: Sequence[Tensor], estimate: int, dtype: torch.dtype, iteration: int
+        self, values: Sequence[Tensor], estimate: int, dtype: torch.dtype, iteration: Tensor
     ) -> Tensor:
         ranks = self.ranks(len(values), estimate)
         return weighted_sum([each for each in zip(values, ranks, strict=True) if each[1]], dtype)
@@ -118,18 +125,18 @@ def _known_rank_weights(rule: RankAggregator, size: int, estimate: int) -> Seque
 
 
 def weighted_sum(values: Sequence[tuple[Tensor, float]], dtype: torch.dtype) -> Tensor:
-    """The sum of values, each with its weight, in ``dtype``; valid until the thread asks again.
+    """The sum of values, each with its weight, in ``dtype``.
 
     Where ``dtype`` is wider than the values' type, sums are exact, and means are rounded once.
     """
     [(first, weight), *others] = values
-    total = workspace("sum", tuple(first.shape), dtype, first.device).copy_(first)
+    total = first.to(dtype)
     if dtype != first.dtype and all(other == weight for _, other in others):
         for value, _ in others:
-            total += value
-        return total.div_(len(values))
+            total = total + value.to(dtype)
+        return total / len(values)
     if weight != 1:
-        total *= weight
+        total = total * weight
     for value, weight in others:
-        total.add_(value, alpha=weight)
+        total = total + value.to(dtype) * weight
     return total

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from bezoar.aggregators._neighbourhood import TIE, Neighbourhood, normalised
-from bezoar.aggregators._rule import Aggregator, EstimatingAggregator, one_hot
+from bezoar.aggregators._rule import Aggregator, EstimatingAggregator
 from bezoar.aggregators._trimmed_mean import TrimmedMean
 
 
@@ -30,6 +30,7 @@ class DistanceFilter(EstimatingAggregator):
     keeps: ClassVar[str] = TrimmedMean.keeps
     breakdown: ClassVar[float] = 1 / 2
     majority_dominant: ClassVar[bool] = False
+    reads: ClassVar[str] = "distances"
 
     def inputs_needed(self, estimate: Any) -> Any:
         return 2 * estimate + 1
@@ -37,13 +38,9 @@ class DistanceFilter(EstimatingAggregator):
     def auxiliary(self) -> Aggregator:
         return TrimmedMean(self.estimate)
 
-    def remembers(self) -> tuple[str, ...]:
-        return ("auxiliary",)
-
     def weights(self, neighbourhood: Neighbourhood) -> Tensor:
-        point = one_hot(neighbourhood.finite, neighbourhood.remembered["auxiliary"])
-        squared = neighbourhood.squared_distances_to(point)
-        squared = squared.masked_fill_(~neighbourhood.finite, torch.inf)
+        assert neighbourhood.distances is not None
+        squared = neighbourhood.distances.masked_fill(~neighbourhood.finite, torch.inf)
         last = (neighbourhood.size - neighbourhood.estimate).unsqueeze(-1)
         farther = squared > squared[..., :1] * (1 + TIE)
         dropped = (neighbourhood.ranks(squared) >= last) & farther

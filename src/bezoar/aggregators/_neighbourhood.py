@@ -102,6 +102,8 @@ class Neighbourhood:
         output_layers: the inputs' output layers. Absent unless the rule reads them.
         losses: ``[..., m]`` the loss of each slot on samples of the agent's own. Absent unless the
             rule judges its inputs by that.
+        distances: ``[..., m]`` the squared distance of each slot to the output of the auxiliary
+            rule. Absent unless the rule has one.
         remembered: the slot of each remembered model, by its name.
         iteration: which iteration it is, counted from 1; 0 outside training.
         progress: which share of all iterations is done.
@@ -116,6 +118,7 @@ class Neighbourhood:
     gram: Tensor | None = None
     output_layers: OutputLayers | None = None
     losses: Tensor | None = None
+    distances: Tensor | None = None
     remembered: Mapping[str, int] = field(default_factory=dict)
     iteration: int = 0
     progress: float = 0.0

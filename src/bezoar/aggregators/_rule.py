@@ -19,9 +19,8 @@ from bezoar.aggregators._neighbourhood import Neighbourhood, OutputLayer
 from bezoar.networks import Network
 
 #: What a rule may look at beside the messages of this exchange: the agent's own last output, and
-#: its model before the local update, which in Algorithm 1 are the same; a model of zeros; and what
-#: its auxiliary rule makes of the messages.
-REMEMBERED = ("previous_output", "model_before_step", "origin", "auxiliary")
+#: its model before the local update, which in Algorithm 1 are the same; and a model of zeros.
+REMEMBERED = ("previous_output", "model_before_step", "origin")
 
 #: What poisoned agents may do, in words.
 THREATS = {
@@ -130,8 +129,7 @@ class Aggregator(Part):
                 ``estimate`` is ``"exact"`` or ``"max"`` need it.
             senders: the number of the agent behind each input, by which ties are broken; by
                 default the inputs' order.
-            remembered: ``[D]`` for each name in :meth:`remembers`, but the origin and what an
-                auxiliary rule makes.
+            remembered: ``[D]`` for each name in :meth:`remembers`, but the origin.
             losses: ``[m]`` the loss of each input on samples of the agent's own, for rules that
                 judge by it; see :meth:`samples_judged`.
             iteration: which iteration it is, counted from 1.
@@ -171,7 +169,7 @@ class Aggregator(Part):
         return False
 
     def auxiliary(self) -> "Aggregator | None":
-        """Another rule whose output from the same inputs this one looks at."""
+        """A rule by coordinates whose output from the same inputs this one measures inputs by."""
         return None
 
     def output_layer(self) -> OutputLayer | None:
@@ -264,7 +262,8 @@ class WeightedAggregator(Aggregator, ABC):
 
     Attributes:
         reads: what the weights depend on: ``"gram"``, the inner products of the inputs;
-            ``"output_layer"``, those of their output layers; or ``"nothing"`` but the network.
+            ``"output_layer"``, those of their output layers; ``"distances"``, those of the inputs
+            to the output of the auxiliary rule; or ``"nothing"`` but the network.
     """
 
     reads: ClassVar[str] = "gram"

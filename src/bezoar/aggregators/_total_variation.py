@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import sqrt
 from typing import ClassVar
 
 import torch
@@ -42,19 +41,22 @@ class TotalVariation(CoordinateAggregator):
     majority_dominant: ClassVar[bool] = False
 
     def combine(
-        self, values: Sequence[Tensor], estimate: int, dtype: torch.dtype, iteration: int
+        self, values: Sequence[Tensor], estimate: int, dtype: torch.dtype, iteration: Tensor
     ) -> Tensor:
         own, *others = values
-        rounding = 1 + ROUNDING * min(torch.finfo(each).eps for each in (own.dtype, torch.float32))
-        # What lies between these is equal to the own value. They are finite, as is any difference
-        # of a value from them, or it is infinite and has a sign.
-        bounds = [each.nan_to_num_() for each in (own * rounding, own / rounding)]
+        kind = torch.finfo(own.dtype)
+        rounding = 1 + ROUNDING * min(kind.eps, torch.finfo(torch.float32).eps)
+        # What lies between these is equal to the own value. They are finite: an infinite value is
+        # not equal to the largest number.
+        bounds = [
+            torch.clamp(each, kind.min, kind.max) for each in (own * rounding, own / rounding)
+        ]
         low, high = torch.minimum(*bounds), torch.maximum(*bounds)
         pulls = torch.zeros_like(own, dtype=dtype)
         for value in others:
-            within = torch.clamp(value, low, high)
-            pulls += torch.sub(value, within, out=within).sign_()
-        return pulls.mul_(self.strength / sqrt(max(1, iteration))).add_(own)
+            pulls = pulls + (value > high).to(dtype) - (value < low).to(dtype)
+        step = self.strength / torch.sqrt(torch.clamp(iteration, min=1))
+        return own + pulls * step.to(dtype)
 
     def extent(self, values: Sequence[Tensor], estimate: int) -> tuple[Tensor, Tensor]:
         everything = torch.full_like(values[0], torch.inf)

@@ -4,29 +4,21 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from bezoar._errors import BezoarError
 from bezoar._questions import some
-from bezoar._workspace import workspace
-from bezoar.aggregators import CoordinateAggregator, Neighbourhood, RankAggregator, mixed
-from bezoar.exchange._gathered import GatheredExchange, Piece
+from bezoar.aggregators import CoordinateAggregator, Neighbourhood, mixed
+from bezoar.exchange._compiled import Kernel
+from bezoar.exchange._gathered import GatheredExchange, GatheredInputs, Piece, addresses
 from bezoar.exchange._inner_products import inner_products
-from bezoar.exchange._neighbourhoods import Neighbourhoods
-from bezoar.exchange._selecting import Selection, selected_sums
+from bezoar.exchange._links import Tell
 from bezoar.exchange._sent import Sent
-from bezoar.exchange._sorting import NETWORK_INPUTS, comparisons, sort_ends
+from bezoar.exchange._sorting import sort_ends
 from bezoar.exchange._table import Table, TableProducts, at_slots
-from bezoar.exchange._trimming import MOST_AGENTS, Program, trimmed_sums
 from bezoar.exchange._tuning import Map
-
-#: Rows of trimming programs are so many times as long as what is multiplied at a time: threads that
-#: ask for short operations wait for each other.
-LONG_ROWS = 8
-
-#: Calling an operation takes as long as applying it to so many numbers.
-CALL = 8192
 
 #: Inputs sorted at a time fill so many blocks of the cache.
 BLOCKS = 2
@@ -41,14 +33,14 @@ class _Sorted(Piece):
         span: the coordinates.
         used: how many inputs of an agent are used.
         ends: how many values at either end need sorting.
-        program: how to add up what is kept with common parts computed once, where that pays.
+        kernel: what computes the models, if the rule is compiled.
     """
 
     group: int
     span: slice
     used: int
     ends: int
-    program: Program | Selection | None
+    kernel: Kernel | None
 
 
 @dataclass(frozen=True)
@@ -69,7 +61,8 @@ class CoordinateExchange(GatheredExchange):
     """A rule by coordinates on one network, in some runs. NaN counts as plus infinity.
 
     Attributes:
-        dense: whether agents share so many inputs that common parts are worth looking for.
+        dense: whether inner products are taken of the whole network at once, where they are asked
+            for, and agents with the same inputs are looked for.
     """
 
     rule: CoordinateAggregator
@@ -84,45 +77,28 @@ class CoordinateExchange(GatheredExchange):
             )
         self._first = int(rule.keeps_own())
         self._chooses = bool(rule.before) or rule.reads == "gram"
-        self._programs: list[Program | Selection | None] = [None] * len(self.parts)
-        if self.dense and not rule.before and isinstance(rule, RankAggregator):
-            self._programs = [self._program(rule, part) for part in self.parts]
-
-    def _program(self, rule: RankAggregator, part: Neighbourhoods) -> Program | Selection | None:
-        """How to compute all neighbourhoods at once, if they have much in common."""
-        sets = part.index[0, :, self._first :].tolist()
-        dropped = rule.outermost(part.largest_estimate)
-        if dropped is None:
-            ranks = rule.ranks(part.slots, part.largest_estimate)
-            kept = [rank for rank, weight in enumerate(ranks) if weight]
-            middle = range(kept[0], kept[-1] + 1)
-            alike = {ranks[rank] for rank in middle} == {ranks[kept[0]]}
-            if self._first or not alike or self.agents > NETWORK_INPUTS:
-                return None
-            return selected_sums(sets, self.agents, middle)
-        if self.agents > MOST_AGENTS or part.slots - self._first <= max(1, 2 * dropped):
-            return None
-        return trimmed_sums(sets, self.agents, dropped)
 
     def _pieces(self, sent: Sent) -> Iterator[_Sorted]:
-        held, group = min(sent.messages.shape[-1], self.tuning.columns), count()
-        for part, program in zip(self.parts, self._programs, strict=True):
+        messages, group = sent.messages, count()
+        length = messages.shape[-1]
+        held = min(length, self.tuning.columns)
+        for part in self.parts:
             used = part.slots
             for step in self.rule.before:
                 used = step.inputs_after(self.rule, used)
             used = self.rule.values_used(used, part.largest_estimate)
             ends = self.rule.outermost(part.largest_estimate)
             ends = used if ends is None else ends
-            most = self.tuning.piece_bytes // (held * sent.messages.element_size() * part.slots)
-            if sent.false is not None or (program and not _pays(program, part, ends, held)):
-                program = None
-            if program is not None:
-                most = part.agents
+            kernel = None
+            if self.tuning.compiled and messages.device.type == "cpu":
+                types = (messages.dtype, self._sum_type(sent))
+                kernel = Kernel(self.rule, used, ends, part.largest_estimate, *types)
+                kernel = kernel if kernel.can_compute(length) else None
+            most = self.tuning.piece_bytes // (held * messages.element_size() * part.slots)
             for piece in self._cut_up(part, most):
-                for run in [[run] for run in piece.runs] if program else [piece.runs]:
-                    this = (run, piece.here, self.agents, next(group))
-                    for span in self._spans(sent.messages.shape[-1]):
-                        yield _Sorted(*this, span, used, ends, program)
+                this = (piece.runs, piece.here, self.agents, next(group))
+                for span in self._spans(length):
+                    yield _Sorted(*this, span, used, ends, kernel)
 
     def _spans(self, length: int) -> Sequence[slice]:
         """The coordinates of a piece of work."""
@@ -138,43 +114,104 @@ class CoordinateExchange(GatheredExchange):
             known = self._choose_together({piece.group: piece for piece in pieces}, sent, map)
 
         def work(piece: _Sorted) -> Tensor | None:
-            if piece.program is not None:
-                self._together(piece, piece.program, sent, models)
-                if not tell:
-                    return None
             chosen = known.get(piece.group)
             if self._chooses and chosen is None:
                 chosen = self._choose(piece, sent)
-            return self._sort(piece, chosen, sent, None if piece.program else models, tell)
+            if piece.kernel is None:
+                return self._sort(piece, chosen, sent, models, tell)
+            self._compute(piece, piece.kernel, chosen, sent, models)
+            return self._sort(piece, chosen, sent, None, tell) if tell else None
 
         return work
+
+    def measure(self, sent: Sent, distances: Tell, map: Map) -> None:
+        """Tell how far the inputs are from the outputs: ``[runs, n, m]`` squared, piece by piece.
+
+        The distances of all pieces with the same runs and neighbourhoods add up. They are not
+        finite at inputs that are not.
+        """
+        if self._chooses:
+            raise BezoarError(
+                f"aggregator {self.rule}: only a rule that goes by values alone can be auxiliary"
+            )
+
+        def work(piece: _Sorted) -> Tensor:
+            inputs, length = piece.inputs(sent), piece.span.stop - piece.span.start
+            if piece.kernel is not None:
+                here = inputs.addresses(piece.span.start)
+                found = piece.kernel.squared_distances(here, length, sent.iteration)
+                squared = torch.from_numpy(found)
+            else:
+                squared = self._distances(piece, inputs)
+            return squared.view(len(piece.runs), -1, piece.here.slots)
+
+        pieces = self._cut(sent)
+        for piece, squared in zip(pieces, map(work, pieces), strict=True):
+            distances(piece.runs, piece.here, squared)
+
+    def _distances(self, piece: _Sorted, inputs: GatheredInputs) -> Tensor:
+        """``[places, m]`` what :meth:`measure` tells, by operations on tensors."""
+        inputs = inputs.slots_first()
+        total = torch.zeros(inputs.rows.shape, dtype=torch.float64, device=inputs.rows.device)
+        for columns in self._blocks(piece, inputs.dtype):
+            values = _free_of_nan(inputs.columns(columns))
+            made = self._made(self._ordered(list(values.clone()), piece), piece, inputs.sent)
+            total += (values.to(torch.float64) - made.to(torch.float64)).square_().sum(-1)
+        return total.T
+
+    def _ordered(self, values: list[Tensor], piece: _Sorted) -> list[Tensor]:
+        """The values as the rule combines them; they are written over."""
+        if not self.rule.sorts:
+            return values
+        return values[: self._first] + sort_ends(values[self._first :], piece.ends)
+
+    def _made(self, ordered: Sequence[Tensor], piece: _Sorted, sent: Sent) -> Tensor:
+        """What the rule makes of the values."""
+        iteration = torch.tensor(sent.iteration, dtype=torch.float64)
+        estimate = piece.here.largest_estimate
+        return self.rule.combine(ordered, estimate, self._sum_type(sent), iteration)
 
     def _sum_type(self, sent: Sent) -> torch.dtype:
         """In which type values are added up."""
         short = sent.messages.shape[-1] <= self.tuning.exact_sums
         return torch.float64 if short else sent.messages.dtype
 
-    def _together(
-        self, piece: _Sorted, program: Program | Selection, sent: Sent, models: Tensor
+    def _compute(
+        self, piece: _Sorted, kernel: Kernel, chosen: _Chosen | None, sent: Sent, models: Tensor
     ) -> None:
-        """Compute the models of all agents of a run by a program."""
-        [run], agents = piece.runs, piece.here.on_host[0, :, 0]
-        messages, out = sent.messages[run][:, piece.span], models[run][:, piece.span]
-        width = min(LONG_ROWS * self.tuning.columns, messages.shape[-1])
-        assert isinstance(self.rule, RankAggregator)
-        ranks = self.rule.ranks(piece.used, piece.here.largest_estimate)
-        shape, kept = (program.working, width), sum(weight > 0 for weight in ranks)
-        memory = workspace("together", shape, self._sum_type(sent), messages.device)
-        for start in range(0, messages.shape[-1], width):
-            block, into = messages[:, start : start + width], out[:, start : start + width]
-            if some(~torch.isfinite(block.sum())):
-                block = block.nan_to_num(torch.inf, torch.inf, -torch.inf)
-            block = block.to(memory.dtype)
-            sums = program.run(list(block), list(memory[:, : block.shape[-1]]))
-            for agent, total in zip(agents, sums, strict=True):
-                if self._first:
-                    total = total + block[agent]  # a sum may be that of several agents
-                torch.div(total, kept, out=into[agent])
+        """Write the models by the compiled rule."""
+        inputs, span = piece.inputs(sent), piece.span
+        everyone, own = models.flatten(0, 1)[:, span], piece.rows[:, 0]
+        out = addresses(everyone, own.numpy())
+        if chosen is not None and chosen.matrix is not None:
+            for columns in self._blocks(piece, models.dtype):
+                values = _combined(inputs.slots_first().columns(columns), chosen.matrix)
+                rows = np.arange(piece.used * len(own)).reshape(piece.used, -1).T
+                into = out + (columns.start - span.start) * models.element_size()
+                here = addresses(values.flatten(0, 1), rows)
+                kernel(here, into, values.shape[-1], sent.iteration)
+            return
+        here = inputs.addresses(span.start)
+        if chosen is not None and chosen.slots is not None:
+            here = np.take_along_axis(here, chosen.slots.numpy(), axis=1)
+        computed = list(range(len(own)))
+        if self.dense and self.rule.sorts and not self._first:  # equal inputs have equal outputs
+            known: dict[bytes, int] = {}
+            inputs_of = map(bytes, np.sort(here))
+            computed = [known.setdefault(key, place) for place, key in enumerate(inputs_of)]
+        once = sorted(set(computed))
+        kernel(here[once], out[once], span.stop - span.start, sent.iteration)
+        for place, same in enumerate(computed):
+            if place != same:
+                everyone[own[place]] = everyone[own[same]]
+
+    def _blocks(self, piece: _Sorted, dtype: torch.dtype) -> Iterator[slice]:
+        """The coordinates of a piece, so many at a time that its inputs stay in the cache."""
+        size = piece.used * len(piece.rows) * dtype.itemsize
+        width = BLOCKS * self.tuning.block_bytes // size
+        width = max(256, width)
+        for start in range(piece.span.start, piece.span.stop, width):
+            yield slice(start, min(start + width, piece.span.stop))
 
     def _sort(
         self,
@@ -200,28 +237,19 @@ class CoordinateExchange(GatheredExchange):
         # Slots come first, so that a slot's values of all runs and agents lie together.
         inputs, estimate = inputs.slots_first(), piece.here.largest_estimate
         given = torch.zeros(used, places, dtype=torch.float64, device=inputs.rows.device)
-        width = BLOCKS * self.tuning.block_bytes // (used * places * inputs.dtype.itemsize)
-        width = max(256, width)
-        for start in range(piece.span.start, piece.span.stop, width):
-            columns = slice(start, min(start + width, piece.span.stop))
+        for columns in self._blocks(piece, inputs.dtype):
             values = inputs.columns(columns)
             if matrix is not None:
                 values = _combined(values, matrix)
             elif rows is not None:
                 values = values.flatten(0, 1)[rows.flatten()].view(used, places, -1)
-            if some(~torch.isfinite(values.sum())):
-                values.nan_to_num_(torch.inf, torch.inf, -torch.inf)
-            copies = list(values.clone() if tell else values)
-            ordered = copies
-            if self.rule.sorts:
-                own, others = copies[: self._first], copies[self._first :]
-                ordered = own + sort_ends(others, piece.ends)
-            if models is not None:
-                how = (estimate, self._sum_type(sent), sent.iteration)
-                made = self.rule.combine(ordered, *how).to(models.dtype)
-                models.flatten(0, 1)[:, columns].index_copy_(0, piece.rows[:, 0], made)
+            values = _free_of_nan(values)
+            ordered = self._ordered(list(values.clone() if tell else values), piece)
             if tell:
                 given += _kept(values, self.rule.extent(ordered, estimate), self._first)
+            if models is not None:
+                made = self._made(ordered, piece, sent).to(models.dtype)
+                models.flatten(0, 1)[:, columns].index_copy_(0, piece.rows[:, 0], made)
         if not tell:
             return None
         weights = given.T / length
@@ -268,14 +296,11 @@ class CoordinateExchange(GatheredExchange):
         return _Chosen(matrix.gather(1, slots.unsqueeze(-1).expand(-1, -1, matrix.shape[-1])), None)
 
 
-def _pays(program: Program | Selection, part: Neighbourhoods, ends: int, length: int) -> bool:
-    """Whether a program takes less time than sorting all neighbourhoods side by side.
-
-    Sorting takes fewer operations, each on all neighbourhoods: two for each of two values that are
-    compared, one for each that is gathered or kept.
-    """
-    apart = 2 * len(comparisons(part.slots, ends)) + 2 * part.slots - 2 * ends
-    return program.cost * (CALL + length) < apart * (CALL + part.agents * length)
+def _free_of_nan(values: Tensor) -> Tensor:
+    """The values, which are written over, with plus infinity for NaN."""
+    if some(~torch.isfinite(values.sum())):
+        values.nan_to_num_(torch.inf, torch.inf, -torch.inf)
+    return values
 
 
 def _combined(values: Tensor, matrix: Tensor) -> Tensor:

@@ -93,10 +93,16 @@ class DenseExchange:
                 present &= pad(here.mask, (0, len(names)), value=True)
                 if products is not None:
                     gram = products.at(slots, present)
+            distances = None
+            if reads == "distances":
+                assert sent.distances is not None
+                distances = here.of_links(sent.distances, self._runs)
+                present = torch.isfinite(distances) & here.mask
             if layers is not None:
                 run = torch.tensor(runs, device=slots.device)[:, None, None]
                 layers = layers.at(slots + table.length * run, len(runs))
-            weights = self._weights(here.seen(sent, present, names, gram, layers))
+            seen = here.seen(sent, present, names, gram, layers, distances=distances)
+            weights = self._weights(seen)
             part = sent.messages.new_zeros(*weights.shape[:2], table.length)
             part.scatter_add_(-1, slots.expand_as(weights), weights.to(part.dtype))
             matrices.append(part)

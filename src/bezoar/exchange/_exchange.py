@@ -105,17 +105,18 @@ class Exchange:
         self._dense = [
             DenseExchange(same, networks, device, layer, tuning) for same in together.values()
         ]
-        self._others, self._auxiliary = (
-            [
-                one_by_one(
-                    *(runs, rule, self._heard),
-                    [part.to(device) for part in by_size(rule, network, shard)],
-                    *(layer, tuning, shard is None and is_dense(network, tuning)),
-                )
-                for (rule, network), runs in some.items()
-            ]
-            for some in (others, auxiliary)
-        )
+        parts = partial(_parts, shard=shard, device=device)
+        self._others = [
+            one_by_one(
+                *(runs, rule, self._heard, parts(rule, network)),
+                *(layer, tuning, shard is None and is_dense(network, tuning)),
+            )
+            for (rule, network), runs in others.items()
+        ]
+        self._auxiliary = [
+            measuring(runs, rule, self._heard, parts(rule, network), tuning)
+            for (rule, network), runs in auxiliary.items()
+        ]
 
     def __call__(
         self, sent: Sent | Tensor, tell: bool = False, out: Tensor | None = None
@@ -171,10 +172,10 @@ class Exchange:
             tell = partial(self.links.add, weights)
         much = sent.messages.nbytes > self._tuning.piece_bytes
         if self._auxiliary:
-            made = torch.empty_like(sent.messages)
-            for inner in self._auxiliary:
-                inner(sent, made, None, map_much if much else map)
-            sent = replace(sent, remembered={**sent.remembered, "auxiliary": made})
+            distances = self.links.zeros()
+            for each in self._auxiliary:
+                each.measure(sent, partial(self.links.add, distances), map_much if much else map)
+            sent = replace(sent, distances=distances)
         weighted: list[Weighted] = []
         for dense in self._dense:
             here = dense.weigh(sent, tell, map_much)
@@ -199,7 +200,7 @@ class Exchange:
             raise BezoarError(f"messages: expected floating point, found {sent.messages.dtype}")
         for rule in self.rules:
             for name in rule.remembers():
-                if name not in sent.remembered and name != "auxiliary":
+                if name not in sent.remembered:
                     raise BezoarError(f"remembered: {rule.name} needs {name!r}, found nothing")
             if rule.samples_judged() and sent.judge is None:
                 raise BezoarError(
@@ -230,6 +231,25 @@ def one_by_one(
     if isinstance(rule, CoordinateAggregator):
         return CoordinateExchange(runs, rule, agents, parts, tuning, dense)
     raise BezoarError(f"aggregator: expected a rule by weights or by coordinates, found {rule!r}")
+
+
+def measuring(
+    runs: Sequence[int],
+    rule: Aggregator,
+    agents: int,
+    parts: Sequence[Neighbourhoods],
+    tuning: Tuning,
+) -> CoordinateExchange:
+    """The way to measure distances to the outputs of an auxiliary rule."""
+    if not isinstance(rule, CoordinateAggregator):
+        raise BezoarError(f"auxiliary: expected a rule by coordinates, found {rule!r}")
+    return CoordinateExchange(runs, rule, agents, parts, tuning, False)
+
+
+def _parts(
+    rule: Aggregator, network: Network, shard: Shard | None, device: torch.device
+) -> list[Neighbourhoods]:
+    return [part.to(device) for part in by_size(rule, network, shard)]
 
 
 def exchange_once(rule: Aggregator, messages: ArrayLike | Tensor, network: Network) -> Tensor:

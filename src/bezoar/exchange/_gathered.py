@@ -117,6 +117,15 @@ class GatheredInputs:
             values[place, slots] = self.sent.false.values[:, columns][which]
         return values
 
+    def addresses(self, column: int = 0) -> Ints:
+        """``[places, m]`` where the inputs lie in the processor's memory, from some column on."""
+        found = addresses(self.sent.messages.flatten(0, 1)[:, column:], self.rows.numpy())
+        if self.false is not None:
+            assert self.sent.false is not None
+            lies = addresses(self.sent.false.values[:, column:], self.false)
+            found = np.where(self.false >= 0, lies, found)
+        return found
+
     def _false(self, places: slice = slice(None)) -> Sequence[Tensor] | None:
         """``[links]`` the places, slots and rows of false messages, if there are any."""
         if self.false is None:
@@ -173,14 +182,18 @@ class GatheredExchange(ABC):
 
     def __call__(self, sent: Sent, models: Tensor, tell: Tell | None, map: Map) -> None:
         """Write the next models and tell the weights, if somebody asks."""
-        kind = (sent.messages.shape, sent.messages.dtype, sent.false is None)
-        if kind not in self._kept:  # the pieces are the same for messages of the same kind
-            self._kept = {kind: list(self._pieces(sent))}
-        pieces = self._kept[kind]
+        pieces = self._cut(sent)
         work = self._worker(pieces, sent, models, tell is not None, map)
         for piece, weights in zip(pieces, map(work, pieces), strict=True):
             if tell is not None and weights is not None:
                 tell(piece.runs, piece.here, weights)
+
+    def _cut(self, sent: Sent) -> list[Piece]:
+        """The work, in pieces, which are the same for messages of the same kind."""
+        kind = (sent.messages.shape, sent.messages.dtype, sent.false is None)
+        if kind not in self._kept:
+            self._kept = {kind: list(self._pieces(sent))}
+        return self._kept[kind]
 
     def _cut_up(self, part: Neighbourhoods, most: int) -> Iterator[Piece]:
         """The runs and agents of a part in pieces of at most so many places."""
@@ -206,6 +219,11 @@ class GatheredExchange(ABC):
             tell: whether weights are asked for.
             map: what goes through the parts of the preparation.
         """
+
+
+def addresses(table: Tensor, rows: Ints) -> Ints:
+    """``[...]`` where the rows ``[...]`` of a table ``[n, D]`` lie in the processor's memory."""
+    return table.data_ptr() + rows * (table.stride(0) * table.element_size())
 
 
 def combine_carefully(weights: Tensor, values: Tensor) -> Tensor:

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from bezoar._products import linear
 from bezoar._questions import some
 from bezoar._workspace import workspace
 from bezoar.aggregators import pairwise
@@ -113,25 +114,27 @@ def network_products(parts: Sequence[Part], map: Map, tuning: Tuning = DEFAULT) 
         def add_up(piece: tuple[list[int], slice]) -> Tensor:
             runs, span = piece
             own = reference[runs]
-            shape = (len(runs), height, width + -width % ALIGNED)
-            held = workspace("differences", shape, dtype, first.device)
-            held[:, count:] = 0
+            here = [part.rows[part.where[runs[0]] :][: len(runs)] for part in parts]
+            about = _row(own, [rows[..., span] for rows in here]).unsqueeze(1)
 
             def differences(columns: slice) -> Tensor:
                 used = columns.stop - columns.start
-                block = held[..., : used + -used % ALIGNED]
+                shape = (len(runs), height, used + -used % ALIGNED)
+                block = workspace("differences", shape, dtype, first.device)
+                block[:, count:] = 0
                 block[..., used:] = 0
                 into = block[:, :count, :used]
-                here = [part.rows[part.where[runs[0]] :][: len(runs), :, columns] for part in parts]
-                about = _row(own, here).unsqueeze(1)
-                for values, rows in zip(here, into.split(sizes, dim=1), strict=True):
+                center = about[..., columns.start - span.start :][..., :used]
+                for rows, to in zip(here, into.split(sizes, dim=1), strict=True):
+                    values = rows[..., columns]
                     if values.dtype == dtype:
-                        torch.sub(values, about, out=rows)
+                        torch.sub(values, center, out=to)
                     else:
-                        rows.copy_(values).sub_(about.to(dtype))
+                        to.copy_(values).sub_(center.to(dtype))
                 return block
 
-            return _add_up(differences, span, width)[:, :count, :count]
+            multiply = _one_by_one if length > tuning.long else _together
+            return _add_up(differences, span, width, multiply)[:, :count, :count]
 
         total = sample.new_zeros(len(sample), count, count, dtype=torch.float64)
         for (runs, _), sums in zip(pieces, map(add_up, pieces), strict=True):
@@ -270,14 +273,29 @@ def _by_neighbourhood(
     return (products + products.mT).mul_(0.5)
 
 
-def _add_up(differences: Callable[[slice], Tensor], span: slice, width: int) -> Tensor:
+def _together(rows: Tensor) -> Tensor:
+    """``[n, m, m]`` products of rows ``[n, m, width]``, however many matrices there are."""
+    return rows @ rows.mT
+
+
+def _one_by_one(rows: Tensor) -> Tensor:
+    """The same, faster for long rows; in float32 last bits differ."""
+    return torch.stack([linear(each, each) for each in rows])
+
+
+def _add_up(
+    differences: Callable[[slice], Tensor],
+    span: slice,
+    width: int,
+    multiply: Callable[[Tensor], Tensor] = _together,
+) -> Tensor:
     """``[n, m, m]`` products of differences ``[n, m, width]``, over so many columns at a time."""
     sums: Tensor | None = None
     for start in range(span.start, span.stop, width):
         block = differences(slice(start, min(start + width, span.stop)))
         if block.shape[-1] % ALIGNED:
             block = pad(block, (0, -block.shape[-1] % ALIGNED))
-        products = (block @ block.mT).to(torch.float64)
+        products = multiply(block).to(torch.float64)
         sums = products if sums is None else sums.add_(products)
     assert sums is not None
     return sums

@@ -71,6 +71,17 @@ class Neighbourhoods:
         """All that are here, by their names."""
         return {name: each for name, each in vars(self).items() if isinstance(each, Tensor)}
 
+    def of_links(self, values: Tensor, runs: Sequence[int]) -> Tensor:
+        """``[runs, n, slots]`` what values of all links say of these slots; anything at padding.
+
+        Args:
+            values: ``[all runs, links]``, as :class:`bezoar.exchange.Links` has them.
+            runs: the numbers of the runs.
+        """
+        slots = torch.arange(self.slots, device=values.device)
+        places = (self.first_link.unsqueeze(-1) + slots).expand(len(runs), -1, -1)
+        return values[list(runs)].gather(1, places.flatten(1)).view(places.shape)
+
     def seen(
         self,
         sent: Sent,
@@ -79,6 +90,7 @@ class Neighbourhoods:
         gram: Tensor | None = None,
         output_layers: OutputLayers | None = None,
         losses: Tensor | None = None,
+        distances: Tensor | None = None,
     ) -> Neighbourhood:
         """What the agents have after the exchange, for a rule.
 
@@ -90,6 +102,7 @@ class Neighbourhoods:
             gram: ``[..., m, m]`` inner products, if the rule reads them; they are written over.
             output_layers: the inputs' output layers, if the rule reads them.
             losses: ``[..., m]`` the losses of the inputs, if the rule judges by them.
+            distances: ``[..., m]`` squared distances to the output of its auxiliary rule, if any.
         """
         more, mask, mixing = (0, len(remembered)), self.mask, self.mixing
         index = self.index if self.numbers is None else self.numbers
@@ -109,6 +122,7 @@ class Neighbourhoods:
             gram=gram,
             output_layers=output_layers,
             losses=losses,
+            distances=distances,
             remembered={name: self.slots + place for place, name in enumerate(remembered)},
             iteration=sent.iteration,
             progress=sent.progress,

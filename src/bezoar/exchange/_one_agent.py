@@ -1,6 +1,7 @@
 """A rule applied at one agent, to the messages that it received."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from operator import index
 
 import numpy as np
@@ -11,7 +12,7 @@ from torch import Tensor
 from bezoar._arrays import Floats
 from bezoar._errors import BezoarError
 from bezoar.aggregators import Aggregator, OutputLayer
-from bezoar.exchange._exchange import one_by_one
+from bezoar.exchange._exchange import measuring, one_by_one
 from bezoar.exchange._neighbourhoods import Neighbourhoods
 from bezoar.exchange._sent import Sent, as_vectors
 from bezoar.exchange._tuning import DEFAULT
@@ -53,9 +54,6 @@ def aggregate_at(
         first_link=torch.zeros(1, 1, dtype=torch.int64),
         largest_estimate=taken_for_poisoned,
     ).to(inputs.device)
-    if (inner := rule.auxiliary()) is not None:
-        told = (mixing, taken_for_poisoned, senders, remembered, iteration, progress, layer)
-        remembered = {**remembered, "auxiliary": aggregate_at(inner, inputs, *told)}
     known = {
         name: _remembered(rule, name, remembered, length).expand(1, count, length)
         for name in rule.remembers()
@@ -65,6 +63,11 @@ def aggregate_at(
     sent = Sent(table[None], None, known, iteration, progress, lambda *_: judged)
     models = torch.empty_like(sent.messages)
     with torch.inference_mode():
+        if (inner := rule.auxiliary()) is not None:
+            found: list[Tensor] = []
+            measure = measuring([0], inner, count, [here], DEFAULT).measure
+            measure(sent, lambda *told: found.append(told[-1]), map)
+            sent = replace(sent, distances=torch.stack(found).sum(0)[0])
         one_by_one([0], rule, count, [here], layer, DEFAULT)(sent, models, None, map)
     return models[0, int(rank[0])].clone()
 

@@ -1,7 +1,7 @@
 """What is sent in one exchange."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
@@ -115,6 +115,8 @@ class Sent:
         progress: which share of all iterations is done.
         judge: what tells the losses of inputs, for rules that judge by them.
         sums: the sums of updates, for rules that go by them.
+        distances: ``[runs, links]`` squared distances of the inputs to the output of an auxiliary
+            rule, for rules that have one; links as :class:`Links` has them.
     """
 
     messages: Tensor
@@ -124,8 +126,12 @@ class Sent:
     progress: float = 0.0
     judge: Judge | None = None
     sums: UpdateSums | None = None
+    distances: Tensor | None = None
 
     def __post_init__(self) -> None:
+        if self.false is not None:  # in memory they are like the messages
+            values = self.false.values.to(self.messages.dtype).contiguous()
+            object.__setattr__(self, "false", replace(self.false, values=values))
         origin = self.messages.new_zeros(()).expand(self.messages.shape)  # takes no memory
         object.__setattr__(self, "remembered", {**self.remembered, "origin": origin})
 

@@ -72,9 +72,15 @@ class SparseExchange(GatheredExchange):
         elif self.rule.reads == "gram":
             gram = inner_products(inputs, self.tuning).view(*shape, shape[-1])
             finite = torch.isfinite(gram.diagonal(dim1=-2, dim2=-1))
+        distances = None
+        if self.rule.reads == "distances":
+            assert inputs.sent.distances is not None
+            distances = piece.here.of_links(inputs.sent.distances, piece.runs)
+            finite = torch.isfinite(distances)
         losses = self._losses(piece, inputs) if self.rule.samples_judged() else None
         names = self.rule.remembers()
-        return self.rule.weights(piece.here.seen(inputs.sent, finite, names, gram, layers, losses))
+        seen = piece.here.seen(inputs.sent, finite, names, gram, layers, losses, distances)
+        return self.rule.weights(seen)
 
     def _summed(self, piece: Piece, inputs: GatheredInputs) -> tuple[Tensor, Tensor]:
         """Inner products ``[places, m, m]`` of summed updates, and which slots are finite."""

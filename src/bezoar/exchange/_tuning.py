@@ -8,6 +8,14 @@ from typing import Any
 Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 
 
+#: Long messages are cut into a multiple of so many pieces, which up to so many threads can share
+#: evenly.
+THREADS = 8
+
+#: Pieces begin at a multiple of so many numbers: a line of the cache, whatever their type.
+LINE = 64
+
+
 @dataclass(frozen=True)
 class Tuning:
     """Sizes by which the work is cut up.
@@ -22,8 +30,10 @@ class Tuning:
         exact_sums: rules by coordinates add up messages of at most this length in float64, so that
             their models are rounded once. Longer ones are added up in their own type: that is
             twice as fast.
-        long: messages beyond this length are cut into pieces of this length. Pieces are added up
-            in order, so that results do not depend on the threads.
+        long: messages beyond this length are cut into pieces of at most this length. Pieces are
+            added up in order, so that results do not depend on the threads.
+        compiled: whether rules by coordinates are compiled where messages are in the processor's
+            memory.
         ask_late: whether the host asks the device only once, at the end of an exchange, if
             something needs care, instead of at every step; by default not on the CPU.
     """
@@ -35,12 +45,16 @@ class Tuning:
     columns: int = 8192
     exact_sums: int = 1 << 17
     long: int = 1 << 18
+    compiled: bool = True
     ask_late: bool | None = None
 
     def spans(self, length: int) -> list[slice]:
-        """The pieces of a message of this length."""
-        starts = range(0, length, self.long)
-        return [slice(start, min(start + self.long, length)) for start in starts]
+        """The pieces of a message of this length: one, or as many for each of some threads."""
+        size = length
+        if length > self.long:
+            size = -(-length // (THREADS * -(-length // (THREADS * self.long))))
+            size += -size % LINE
+        return [slice(start, min(start + size, length)) for start in range(0, length, size)]
 
 
 DEFAULT = Tuning()

@@ -1,0 +1,218 @@
+"""Rules by coordinates that are compiled give, bit for bit, what their tensors give."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+import torch
+from aggregator_inputs import exchanged
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bezoar import aggregators, networks
+from bezoar.aggregators import AGGREGATORS, CoordinateAggregator, TotalVariation
+from bezoar.exchange import Exchange, Tuning
+from bezoar.exchange._compiled import LANES, MOST_INPUTS, Kernel, _code
+from bezoar.exchange._sorting import NETWORK_INPUTS
+
+BY_TENSORS = Tuning(compiled=False)
+
+NAMES = sorted(name for name, rule in AGGREGATORS.items() if issubclass(rule, CoordinateAggregator))
+
+RULES = [*map(aggregators.create, NAMES), aggregators.create("trimmed_mean", keep_own=True)]
+
+VALUES = [np.nan, np.inf, -np.inf, -1e30, -2.0, -0.0, 0.0, 1e-40, 0.5, 1.0, 1.0, 3.0, 1e30]
+
+
+def kernel(rule, inputs=5, dtype=torch.float32):
+    return Kernel(rule, inputs, inputs, 1, dtype, dtype)
+
+
+def equal(one, other):
+    return torch.equal(one.nan_to_num(nan=7e33), other.nan_to_num(nan=7e33))
+
+
+@pytest.mark.parametrize("rule", RULES, ids=str)
+def test_every_rule_of_the_package_is_compiled(rule):
+    for dtype in (torch.float32, torch.float64):
+        assert kernel(rule, 5, dtype).can_compute(100)
+    assert not kernel(rule, 5, torch.float16).can_compute(100)
+    assert not kernel(rule, MOST_INPUTS + 1).can_compute(100)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=str)
+@settings(max_examples=30)
+@given(
+    st.integers(5, 12),
+    st.one_of(st.integers(1, 3 * LANES), st.integers(1000, 1100)),
+    st.sampled_from([torch.float32, torch.float64]),
+    st.booleans(),
+    st.integers(0, 2**32 - 1),
+)
+def test_the_same_bits_as_by_tensors(rule, agents, length, dtype, exact, seed):
+    """On neighbourhoods of many sizes, with ties, infinities, NaN and numbers of all sizes."""
+    rng = np.random.default_rng(seed)
+    network = networks.create("erdos_renyi", agents=agents, probability=0.8, seed=0, poisoned=0)
+    values = rng.choice(VALUES, size=(2, agents, length)) * rng.choice([1, 1, 1.1])
+    sent = torch.from_numpy(np.where(rng.random(values.shape) < 0.5, values, rng.normal()))
+    sent, way = sent.to(dtype), {"dense_advantage": 0, "exact_sums": 10**6 if exact else 0}
+    here, there = (
+        exchanged(rule, sent, network, Tuning(compiled=compiled, **way))[0]
+        for compiled in (True, False)
+    )
+    assert equal(here, there)
+
+
+@pytest.mark.parametrize("name", ["median", "meamed", "trimmed_mean"])
+@pytest.mark.parametrize("inputs", [NETWORK_INPUTS, NETWORK_INPUTS + 1, 70, MOST_INPUTS + 2])
+def test_any_number_of_inputs(name, inputs):
+    sent = torch.from_numpy(np.random.default_rng(inputs).normal(size=(1, inputs, 40)))
+    rule = aggregators.create(name, **({} if name == "median" else {"estimate": 3}))
+    ways = [
+        exchanged(rule, sent, networks.complete(inputs, 0), way)[0] for way in (None, BY_TENSORS)
+    ]
+    torch.testing.assert_close(*ways, rtol=0, atol=1e-15)
+
+
+def test_equal_neighbourhoods_are_computed_once():
+    """On a complete network all agents have the same output, but where they keep their own."""
+    sent, network = torch.randn(2, 12, 50, dtype=torch.float64), networks.complete(12, 2)
+    for rule in RULES:
+        here, there = (exchanged(rule, sent, network, way)[0] for way in (None, BY_TENSORS))
+        torch.testing.assert_close(here, there, rtol=0, atol=1e-15)
+        alike = torch.equal(here, here[:, :1].expand_as(here))
+        assert alike == (rule.sorts and not rule.keeps_own())
+
+
+def test_an_iteration_needs_no_code_of_its_own():
+    rule, inputs = TotalVariation(strength=0.5), torch.randn(4, 40)
+    rule.at(inputs, iteration=1)
+    before = _code.cache_info().misses
+    steps = [rule.at(inputs, iteration=number) for number in (4, 9, 16)]
+    assert _code.cache_info().misses == before
+    one, two = (inputs[0] - step for step in steps[::2])
+    torch.testing.assert_close(one, 2 * two, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("length", [1, 15, 16, 17, 1023, 1025, 2500])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_distances_to_the_output_of_another_rule(length, dtype):
+    """Every coordinate counts once, and what is not finite is infinitely far."""
+    generator = torch.Generator().manual_seed(length)
+    inputs = torch.randn(7, length, dtype=dtype, generator=generator)
+    inputs[5, -1] = torch.nan
+    rule = aggregators.create("trimmed_mean", estimate=1)
+    point = rule.at(inputs.double())
+    expected = (inputs.double() - point).square().sum(-1)
+    used = Kernel(rule, 7, 1, 1, dtype, torch.float64)
+    step = inputs.stride(0) * inputs.element_size()
+    addresses = inputs.data_ptr() + step * np.arange(7)[None]
+    found = torch.from_numpy(used.squared_distances(addresses, length, 0))[0]
+    assert not torch.isfinite(found[5])
+    rest = [0, 1, 2, 3, 4, 6]
+    torch.testing.assert_close(found[rest], expected[rest], rtol=1e-12, atol=0)
+
+
+@dataclass(frozen=True)
+class Own(CoordinateAggregator):
+    """A rule of the user's: ``work`` names what it does with two values."""
+
+    work: str
+    name = "own"
+    sorts = False
+
+    def combine(self, values, estimate, dtype, iteration):
+        return {**WORK, **OTHER_WORK}[self.work](values[0].to(dtype), values[1].to(dtype))
+
+    def extent(self, values, estimate):
+        return values[0], values[0]
+
+
+def in_place(a, b):
+    total = a + 0
+    alias = total
+    total += b
+    total *= 2
+    total -= 1
+    total /= 3
+    return alias
+
+
+def over_its_input(a, b):
+    a += b
+    return a
+
+
+WORK = {
+    "arithmetic": lambda a, b: (1 - a) * 2 + b / 3 - (-b) + 1 / (2 + torch.abs(a)),
+    "extremes": lambda a, b: torch.minimum(a, b) + 2 * torch.maximum(a - b, b - a),
+    "NaN in extremes": lambda a, b: torch.maximum(a - a, b) + torch.minimum(b - b, a),
+    "bounds": lambda a, b: torch.clamp(a, b, b + 1) + torch.clamp(b, max=0.5) + a.clamp(min=-1),
+    "choices": lambda a, b: torch.where(
+        (a > b) | ~(a >= -1) & (b != 0), a, torch.where(a == b, 1.0, b)
+    ),
+    "functions": lambda a, b: torch.sign(a) + torch.sqrt(torch.abs(b)) + b.abs().sqrt() * a.sign(),
+    "kinds": lambda a, b: (
+        torch.where(torch.isfinite(a - b), a, 0.0) + torch.isnan(a - b).to(a.dtype)
+    ),
+    "made": lambda a, b: torch.zeros_like(a) + torch.full_like(b, 3.5) + (a <= b).to(torch.float64),
+    "types": lambda a, b: (a.to(torch.float64) / 3).to(torch.float32) + b,
+    "in place": in_place,
+    "over its input": over_its_input,
+}
+
+
+def values_of_all_kinds(dtype):
+    values = torch.tensor(VALUES, dtype=dtype)
+    return torch.cartesian_prod(values, values).T.contiguous()[None]
+
+
+@pytest.mark.parametrize("work", WORK)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("length", [len(VALUES) ** 2, LANES - 1])
+def test_whatever_a_rule_does_that_can_be_compiled(work, dtype, length):
+    rule, sent = Own(work), values_of_all_kinds(dtype)[..., :length]
+    assert kernel(rule, 2, dtype).can_compute(length)
+    network = networks.complete(2, 0)
+    here, there = (exchanged(rule, sent, network, way)[0] for way in (None, BY_TENSORS))
+    assert equal(here, there)
+
+
+OTHER_WORK = {
+    "another function": lambda a, b: torch.sin(a) + b,
+    "a method": lambda a, b: a.mul(2).add(b),
+    "a choice by all values": lambda a, b: a if (a > 1e9).any() else b,
+    "a choice by a value": lambda a, b: a if a.numel() and bool((a > 1e9).all()) else b,
+    "a tensor": lambda a, b: torch.ones(()) * a,
+    "bits": lambda a, b: a.view(torch.int64).to(a.dtype) + b,
+    "no value of the inputs": lambda a, b: torch.zeros(a.shape),
+    "numpy": lambda a, b: a + torch.from_numpy(np.exp(-np.abs(b.numpy()))),
+}
+
+
+@pytest.mark.parametrize("work", OTHER_WORK)
+def test_what_cannot_be_compiled_is_done_with_tensors(work):
+    rule, sent = Own(work), torch.randn(1, 2, 40)
+    assert not kernel(rule, 2).can_compute(40)
+    found, _ = exchanged(rule, sent, networks.complete(2, 0))
+    own = OTHER_WORK[work](sent[0, 0].double(), sent[0, 1].double()).float()
+    torch.testing.assert_close(found[0, 0], own)
+
+
+def test_false_messages_lie_elsewhere():
+    """Messages by receiver, in an order and a type of their own."""
+    from bezoar.exchange import FalseMessages, Sent
+
+    network, rng = networks.complete(5, {4}), np.random.default_rng(0)
+    messages = torch.randn(2, 5, 50)
+    links = [np.array(each) for each in ([0, 0, 1, 1], [4, 4, 4, 4], [2, 0, 1, 3], [1, 0, 2, 0])]
+    values = torch.from_numpy(rng.normal(size=(50, 3))).T  # neither contiguous nor float32
+    for rule in RULES:
+        found = []
+        for compiled in (True, False):
+            one = Exchange([rule] * 2, [network] * 2, tuning=Tuning(compiled=compiled))
+            found.append(one(Sent(messages, FalseMessages(values, *links)))[0])
+        assert torch.equal(*found)
+        told = messages[1].clone()
+        told[4] = values[2]
+        torch.testing.assert_close(found[0][1, 1], rule.at(told[[1, 0, 2, 3, 4]], estimate=1))
