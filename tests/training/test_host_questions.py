@@ -10,7 +10,7 @@ from bezoar._questions import asked_late
 from bezoar.aggregators import AGGREGATORS
 from bezoar.exchange import Exchange, Tuning
 
-LATE = Tuning(ask_late=True)
+LATE = Tuning(ask_late=True, compiled=False)
 
 NETWORKS = {
     "dense": networks.two_castle(),
@@ -101,9 +101,11 @@ def test_asked_late_gives_the_same_bits(name, where, cut):
     messages = hard_messages(here.agents)
     for some in (messages, messages[:1], messages[[0, 2]]):
         found = [
-            Exchange([rule] * len(some), [here] * len(some), tuning=Tuning(ask_late=late, **cut))(
-                some, tell=True
-            )
+            Exchange(
+                [rule] * len(some),
+                [here] * len(some),
+                tuning=Tuning(ask_late=late, compiled=False, **cut),
+            )(some, tell=True)
             for late in (False, True)
         ]
         for expected, late in zip(*found, strict=True):
@@ -117,7 +119,7 @@ def test_a_median_that_takes_long_is_found_too():
 
     def aggregated(late, iterations=1000):
         rule = aggregators.RFA(tolerance=1e-300, iterations=iterations)
-        return Exchange([rule], [here], tuning=Tuning(ask_late=late))(messages)[0]
+        return Exchange([rule], [here], tuning=Tuning(ask_late=late, compiled=False))(messages)[0]
 
     assert torch.equal(aggregated(late=True), aggregated(late=False))
     with asked_late() as some:
