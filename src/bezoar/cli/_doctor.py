@@ -10,7 +10,9 @@ from bezoar.cli._screen import print_json, print_table
 from bezoar.report import Table
 from bezoar.training import available_cores, product_speed
 
-PACKAGES = ("torch", "numpy", "scipy", "networkx", "matplotlib", "pydantic", "typer", "rich")
+PACKAGES = (
+    *("torch", "numpy", "scipy", "llvmlite", "networkx", "matplotlib", "pydantic", "typer", "rich"),
+)
 
 
 def doctor(json: bool) -> None:

@@ -259,8 +259,12 @@ def _loop(
 def _machine() -> binding.TargetMachine:
     """This processor. Nothing is fused: bits are the same everywhere."""
     _prepare()
+    try:
+        features = binding.get_host_cpu_features().flatten()
+    except RuntimeError:  # LLVM cannot tell on every system; it then takes what all such have
+        features = ""
     return binding.Target.from_default_triple().create_target_machine(
-        cpu=binding.get_host_cpu_name(), features=binding.get_host_cpu_features().flatten(), opt=2
+        cpu=binding.get_host_cpu_name(), features=features, opt=2
     )
 
 

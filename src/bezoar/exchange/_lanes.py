@@ -1,9 +1,9 @@
 """Values that write down what is done with them, as code for the processor.
 
-A rule by coordinates is written with operations on tensors. Each of them passes over all of its
-tensors, which takes longer than the operation itself. A rule that is given :class:`Lanes` instead
-of tensors writes the same operations as instructions, one coordinate of which all follow each other
-without leaving the processor's registers.
+A rule by coordinates is written with operations on tensors. Each of them reads and writes whole
+tensors, which takes longer than its arithmetic. A rule that is given :class:`Lanes` instead of
+tensors writes the same operations as instructions for a few coordinates at a time, whose values
+stay in the processor's registers from the first operation to the last.
 """
 
 from collections.abc import Callable
@@ -27,7 +27,7 @@ class CannotRecordError(Exception):
 
 
 class Lanes:
-    """Some coordinates of a value, side by side; used like a tensor.
+    """A value at some coordinates, side by side, in code that is being written; used like a tensor.
 
     Of torch's functions and methods it has those in :data:`FUNCTIONS`, of operators those of
     arithmetic, comparison and logic. Types are promoted as torch does.
