@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from archives import cifar100_archive, tiny_imagenet_archive
 from hypothesis import settings
 
@@ -16,6 +17,17 @@ os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 # Examples are drawn afresh on every machine but the same everywhere: a red build stays red.
 settings.register_profile("bezoar", deadline=None, derandomize=True)
 settings.load_profile("bezoar")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def torch_on_one_thread():
+    """Torch at one thread, as the package has it when it trains.
+
+    With more, the threads of every operation wait for each other. That takes many times as long
+    where all cores are busy, as they are when several processes run tests. Processes that are
+    started by tests have the number of threads that they have for a user.
+    """
+    torch.set_num_threads(1)
 
 
 @pytest.fixture(scope="session")
