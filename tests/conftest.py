@@ -2,6 +2,10 @@ import os
 from contextlib import contextmanager
 from pathlib import Path
 
+# It is read when numpy is imported. With several threads, those of every product wait for each
+# other, which takes many times as long where all cores are busy.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 import numpy as np
 import pytest
 import torch
@@ -23,9 +27,8 @@ settings.load_profile("bezoar")
 def torch_on_one_thread():
     """Torch at one thread, as the package has it when it trains.
 
-    With more, the threads of every operation wait for each other. That takes many times as long
-    where all cores are busy, as they are when several processes run tests. Processes that are
-    started by tests have the number of threads that they have for a user.
+    It is for the same reason as numpy's, above. Processes that tests start have as many threads in
+    torch as they have for a user.
     """
     torch.set_num_threads(1)
 
