@@ -109,7 +109,9 @@ def register_digits():
 def serve():
     """Fork a process for every order."""
     register_digits()
-    import_module("bezoar.experiments._prepare")  # with torch, so that forked processes need not
+    # Torch, and what it imports at the first network, so that forked processes need not.
+    import_module("bezoar.experiments._prepare")
+    import_module("torch._dynamo")
     versions()  # of the source that was imported, whatever becomes of it while the server runs
     assert len(os.listdir("/proc/self/task")) == 1, "a process with threads must not be forked"
     print("ready", flush=True)
