@@ -10,10 +10,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import bezoar
 from bezoar import BezoarError, Network, _parts, aggregators, networks, run
 from bezoar.aggregators import WeightedAggregator
+from bezoar.cli._main import app
 from bezoar.experiments import RunSpec, Store, prepare, spec_of
 
 BEZOAR = Path(sys.executable).with_name("bezoar")
@@ -117,9 +119,15 @@ def write_parts(folder, iterations=40):
     return document
 
 
-def bezoar_sweep(document, store, **options):
-    command = [BEZOAR, "sweep", document, "--store", store, "--json"]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, **options)
+def sweep_command(document, store):
+    return ["sweep", str(document), "--store", str(store), "--json"]
+
+
+def sweep_here(document, store):
+    """The command in this process."""
+    result = CliRunner().invoke(app, sweep_command(document, store))
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
 
 
 def measured(store):
@@ -141,14 +149,13 @@ def test_used_together_killed_and_resumed(tmp_path):
     # From another folder: paths in a document are relative to it.
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    finished = bezoar_sweep(document, tmp_path / "killed", cwd=elsewhere)
+    command = [BEZOAR, *sweep_command(document, tmp_path / "killed")]
+    finished = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=elsewhere)
     assert finished.returncode == 0, finished.stderr
     assert len(json.loads(finished.stdout)["runs"]) == 12
-    undisturbed = bezoar_sweep(document, tmp_path / "undisturbed")
-    assert undisturbed.returncode == 0, undisturbed.stderr
+    assert len(sweep_here(document, tmp_path / "undisturbed")["runs"]) == 12
     assert measured(tmp_path / "killed") == measured(tmp_path / "undisturbed")
-    again = bezoar_sweep(document, tmp_path / "killed")
-    assert json.loads(again.stdout)["new"] == 0
+    assert sweep_here(document, tmp_path / "killed")["new"] == 0
     run = next(Store(tmp_path / "killed").runs())
     assert spec_of(run).attack.name.endswith("parts/attack.py:NextClass")
     assert run.network.agents in (6, 7)
