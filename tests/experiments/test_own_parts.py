@@ -93,6 +93,13 @@ every = {iterations}
 """
 
 
+OFTEN_CHECKPOINTED = """
+import sys
+from bezoar.experiments import sweep
+sweep(*sys.argv[1:], checkpoint_seconds=0.02)
+"""
+
+
 def write_parts(folder, iterations=40):
     parts = folder / "parts"
     parts.mkdir(parents=True)
@@ -137,15 +144,16 @@ def measured(store):
 
 def test_used_together_killed_and_resumed(tmp_path):
     document = write_parts(tmp_path / "here", iterations=600)
-    command = [BEZOAR, "sweep", document.name, "--store", tmp_path / "killed"]
+    command = [sys.executable, "-c", OFTEN_CHECKPOINTED, document.name, tmp_path / "killed"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, cwd=document.parent)
     groups = tmp_path / "killed" / "work" / "groups"
     deadline = time.monotonic() + 120
-    while not (groups.is_dir() and any(groups.iterdir())) and time.monotonic() < deadline:
-        time.sleep(0.05)
+    while not any(groups.glob("*/checkpoint.safetensors")) and time.monotonic() < deadline:
+        time.sleep(0.01)
     os.kill(process.pid, signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL  # it had not ended by itself
     process.stderr.close()
+    assert any(groups.glob("*/checkpoint.safetensors"))
     # From another folder: paths in a document are relative to it.
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()

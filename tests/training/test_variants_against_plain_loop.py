@@ -35,6 +35,7 @@ RULES = [
     aggregators.Median(),
     aggregators.Krum(),
     aggregators.MeaMed(),
+    aggregators.DistanceFilter(),
     aggregators.TotalVariation(),
 ]
 
