@@ -4,6 +4,7 @@ import copy
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import accumulate
+from math import prod
 from typing import Any, NamedTuple
 
 import torch
@@ -24,6 +25,14 @@ class _BufferPlace(NamedTuple):
     name: str
     owner: nn.Module
     key: str
+
+
+class _Place(NamedTuple):
+    """Where a parameter begins in a vector, its shape, and the strides of its dimensions."""
+
+    start: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
 
 
 class FlatModel:
@@ -58,7 +67,13 @@ class FlatModel:
         #: The shape of every parameter, by name, in the order of a vector.
         self.shapes = {name: tuple(each.shape) for name, each in named.items()}
         self._sizes = [each.numel() for each in named.values()]
+        starts = accumulate(self._sizes, initial=0)
+        self._places = [
+            _Place(start, shape, _strides(shape))
+            for start, shape in zip(starts, self.shapes.values(), strict=False)
+        ]
         self._writes_inputs = True  # until it is known better
+        self._nothing = next(iter(named.values())).detach().new_empty(0)
         self._collect()
         flat = torch.cat([each.detach().flatten() for each in self._parameters])
         self.start = self.in_memory(flat)
@@ -152,8 +167,11 @@ class FlatModel:
 
     def _views(self, models: Tensor) -> list[Tensor]:
         """``[..., *shape]`` each parameter of models ``[..., D]``."""
-        parts = models.split(self._sizes, -1)
-        return [_view(part, shape) for part, shape in zip(parts, self.shapes.values(), strict=True)]
+        lead, steps, first = models.shape[:-1], models.stride()[:-1], models.storage_offset()
+        return [
+            models.as_strided(lead + place.shape, steps + place.strides, first + place.start)
+            for place in self._places
+        ]
 
     def keep_buffers(self, buffers: Mapping[str, Tensor]) -> None:
         """Write to ``buffers`` what a module put in their place instead of changing them."""
@@ -166,7 +184,7 @@ class FlatModel:
         """Let go of the memory given to :meth:`bind`."""
         for own in self._parameters:
             own.grad = None
-            own.data = own.data.new_empty(0)
+            own.data = self._nothing
         for place in self._buffers:
             place.owner._buffers[place.key] = self.initial_buffers[place.name]
 
@@ -211,13 +229,12 @@ class Lender:
             self._idle.append(model)
 
 
-def _view(values: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """``[..., *shape]`` a parameter as it lies in ``[..., n]``."""
-    lead = values.shape[:-1]
-    if len(shape) != 4:
-        return values.view(*lead, *shape)
-    out, inner, height, width = shape
-    return values.view(*lead, out, height, width, inner).movedim(-1, -3)
+def _strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """How far the numbers of a parameter lie from each other in memory."""
+    if len(shape) == 4:
+        _, inner, height, width = shape
+        return (height * width * inner, 1, width * inner, inner)
+    return tuple(prod(shape[place + 1 :]) for place in range(len(shape)))
 
 
 def average_model(
