@@ -16,7 +16,7 @@ from benchmarks._measure import Result, Row, interleaved, milliseconds, ratio, t
 from bezoar import aggregators, attacks, data, models
 from bezoar import networks as topologies
 from bezoar.aggregators import AGGREGATORS
-from bezoar.exchange import Exchange
+from bezoar.exchange import Exchange, Sent, UpdateSums, layer_of
 from bezoar.training import Engine, HeavyBall, NetworkTask, Run, State, Workers, available_cores
 
 AGENTS, BATCH, CLASSES = 10, 32, 100
@@ -137,7 +137,7 @@ def _aggregation(engine: Engine, state: State) -> dict[str, float]:
     out = torch.empty_like(messages)
     found = {}
     for name, rule in AGGREGATORS.items():
-        if rule().samples_judged() or rule().sums_updates():  # these need more than messages
+        if rule().samples_judged():  # that takes passes through the model
             continue
         exchange = Exchange(
             [aggregators.create(name)],
@@ -146,9 +146,16 @@ def _aggregation(engine: Engine, state: State) -> dict[str, float]:
             map=task.workers.map,
         )
 
-        def aggregate(exchange: Exchange = exchange) -> None:
+        sent = Sent(messages)
+        if rule().sums_updates():
+            layer = layer_of(rule(), task.output_layer)
+            shape = (1, exchange.links.length, layer.classes * layer.features)
+            sums = UpdateSums([0], messages.new_zeros(shape), messages.new_zeros(shape))
+            sent = Sent(messages, remembered={"model_before_step": state.models}, sums=sums)
+
+        def aggregate(exchange: Exchange = exchange, sent: Sent = sent) -> None:
             with task.workers.alone():
-                exchange(messages, out=out)
+                exchange(sent, out=out)
 
         found[name] = milliseconds(interleaved({name: aggregate}, rounds=5, warm=2)[name])
     return found

@@ -65,9 +65,16 @@ class Loop:
         return np.stack(models)
 
 
-def exchanges(rule, network, rounds):
+DENSE, GATHERED, IN_TURNS = (
+    Tuning(dense_advantage=10**9),
+    Tuning(dense_advantage=0),
+    Tuning(dense_advantage=10**9, matrix_bytes=1),
+)
+
+
+def exchanges(rule, network, rounds, tuning=DENSE):
     """Every agent's models after each of several rounds of messages and models before."""
-    exchange = Exchange([rule], [network])
+    exchange = Exchange([rule], [network], tuning=tuning)
     sums = torch.zeros(1, exchange.links.length, LENGTH, dtype=torch.float64)
     for number, (messages, before) in enumerate(rounds, start=1):
         known = {"model_before_step": torch.from_numpy(before)[None]}
@@ -94,14 +101,15 @@ def drawn(rng, network, kind, scale=1.0):
 NETWORKS = (networks.complete(7, 2), networks.fan(8), networks.ring(30), networks.complete(3))
 
 
+@pytest.mark.parametrize("tuning", [DENSE, GATHERED, IN_TURNS], ids=["dense", "gathered", "turns"])
 @pytest.mark.parametrize("kind", ["different", "sybils", "the same", "not finite"])
 @pytest.mark.parametrize("network", NETWORKS, ids=lambda network: network.name)
-def test_equals_the_loop(network, kind):
+def test_equals_the_loop(network, kind, tuning):
     for confidence, scale in ((1.0, 1.0), (2.0, 1e-8)):
         rounds = list(drawn(np.random.default_rng(1), network, kind, scale))
         loop = Loop(network, confidence)
         rule = FoolsGold(head=HEAD, confidence=confidence)
-        found = exchanges(rule, network, rounds)
+        found = exchanges(rule, network, rounds, tuning)
         for (messages, before), models in zip(rounds, found, strict=True):
             expected = loop(messages, before)
             # Near consensus a sum's rounding decides little, but more than the messages' own.
@@ -118,12 +126,13 @@ def test_those_that_are_alike_are_not_listened_to():
         assert (models[:5] <= regular.max(0) + 1e-9).all()
 
 
-def test_false_messages_are_summed_up_where_they_are_heard():
+@pytest.mark.parametrize("tuning", [DENSE, GATHERED], ids=["dense", "gathered"])
+def test_false_messages_are_summed_up_where_they_are_heard(tuning):
     network, rule = networks.complete(4, {3}), FoolsGold(head=HEAD)
     rng = np.random.default_rng(3)
     [(messages, before), *_] = drawn(rng, network, "different")
     lie = rng.normal(size=8)
-    exchange = Exchange([rule], [network])
+    exchange = Exchange([rule], [network], tuning=tuning)
     zeros = torch.zeros(1, exchange.links.length, LENGTH, dtype=torch.float64)
     known = {"model_before_step": torch.from_numpy(before)[None]}
     one = np.array([0])

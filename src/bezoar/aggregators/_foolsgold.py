@@ -68,4 +68,4 @@ class FoolsGold(WeightedAggregator):
         weights = (self.confidence * (weights.logit() + 0.5)).clamp_(0, 1) * finite
         own = one_hot(neighbourhood.finite, 0)
         weights = torch.where(weights.sum(-1, keepdim=True) > 0, weights, own)
-        return normalised(weights)
+        return normalised(weights)[..., :slot]

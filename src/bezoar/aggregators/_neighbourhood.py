@@ -41,11 +41,16 @@ class OutputLayer:
     bias: int | None = None
     bias_stride: int = 1
 
+    @property
+    def columns(self) -> slice:
+        """The coordinates of a message from the first to the last of the output layer's."""
+        stride = self.stride or self.features
+        return slice(self.start, self.start + (self.classes - 1) * stride + self.features)
+
     def of(self, messages: Tensor) -> Tensor:
         """``[..., classes, features]`` the output layers of messages ``[..., D]``, as a view."""
         stride = self.stride or self.features
-        stop = self.start + (self.classes - 1) * stride + self.features
-        if stop > messages.shape[-1]:
+        if self.columns.stop > messages.shape[-1]:
             raise BezoarError(
                 f"head: {self.classes} × {self.features} is longer than a message of "
                 f"{messages.shape[-1]}"

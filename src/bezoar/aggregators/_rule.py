@@ -270,7 +270,10 @@ class WeightedAggregator(Aggregator, ABC):
 
     @abstractmethod
     def weights(self, neighbourhood: Neighbourhood) -> Tensor:
-        """``[..., m]`` the weight of each slot; they sum to one and are zero at padding."""
+        """``[..., m]`` the weight of each slot; they sum to one and are zero at padding.
+
+        A rule that gives nothing to what it remembers may leave these slots out.
+        """
 
 
 class EstimatingAggregator(Estimating, WeightedAggregator):

@@ -14,10 +14,11 @@ from bezoar.exchange._gathered import combine_carefully
 from bezoar.exchange._inner_products import Part
 from bezoar.exchange._links import Tell
 from bezoar.exchange._neighbourhoods import Neighbourhoods, padded
-from bezoar.exchange._output_layers import layer_of, read_layers
+from bezoar.exchange._output_layers import layer_of, read_layers, sums_of
 from bezoar.exchange._sent import Sent
 from bezoar.exchange._table import Table, TableProducts, at_slots
 from bezoar.exchange._tuning import Map, Tuning, side_by_side
+from bezoar.exchange._update_sums import add_updates
 from bezoar.networks import Network
 
 #: Matrices as large as the Gram matrix that a rule makes of a neighbourhood.
@@ -55,6 +56,9 @@ class DenseExchange:
         everyone = padded(each, [self.networks[run] for run in self._runs]).to(self.device)
         # Not so many agents at a time that their matrices would fill the memory.
         size = 8 * MATRICES * len(each) * everyone.slots**2
+        if self._rule.sums_updates():
+            layer = layer_of(self._rule, self.layer)
+            size += 8 * len(each) * everyone.slots * layer.classes * layer.features
         most = max(1, self.tuning.matrix_bytes // size)
         self._parts = everyone.some(everyone.agents if self._rule.reads == "nothing" else most)
         self._constant: dict[torch.dtype, _Weights] = {}
@@ -72,14 +76,22 @@ class DenseExchange:
         if tell is not None:
             for here, weights in given:
                 tell(self._runs, here, weights)
-        return Weighted(self._runs, matrices, table.parts)
+        parts = table.parts
+        names = self._rule.remembers()
+        if names and given[0][1].shape[-1] == given[0][0].slots:  # they are given nothing
+            columns = list(matrices.split([part.rows.shape[1] for part in parts], dim=-1))
+            parts = [parts[0], *parts[1 + len(names) :]]
+            matrices = torch.cat([columns[0], *columns[1 + len(names) :]], dim=-1)
+        return Weighted(self._runs, matrices, parts)
 
     def _weigh(self, sent: Sent, table: Table, map: Map) -> _Weights:
         """What each rule gives to the rows of the table, some agents at a time."""
         reads, names, tuning = self._rule.reads, self._rule.remembers(), self.tuning
         runs = range(len(self._runs))
-        finite = products = layers = None
-        if reads == "gram":
+        finite = products = layers = of_rows = None
+        if self._rule.sums_updates():
+            of_rows, finite = self._layers(table, map)
+        elif reads == "gram":
             products = TableProducts(table, map, tuning)
             finite = products.finite
         elif reads == "output_layer":
@@ -93,6 +105,9 @@ class DenseExchange:
                 present &= pad(here.mask, (0, len(names)), value=True)
                 if products is not None:
                     gram = products.at(slots, present)
+                if of_rows is not None and sent.sums is not None:
+                    run = torch.arange(len(runs), device=slots.device)[:, None, None]
+                    gram = add_updates(sent.sums, self._runs, here, of_rows[run, slots], present)
             distances = None
             if reads == "distances":
                 assert sent.distances is not None
@@ -104,10 +119,20 @@ class DenseExchange:
             seen = here.seen(sent, present, names, gram, layers, distances=distances)
             weights = self._weights(seen)
             part = sent.messages.new_zeros(*weights.shape[:2], table.length)
-            part.scatter_add_(-1, slots.expand_as(weights), weights.to(part.dtype))
+            rows = slots[..., : weights.shape[-1]].expand_as(weights)
+            part.scatter_add_(-1, rows, weights.to(part.dtype))
             matrices.append(part)
             given.append((here, weights))
         return torch.cat(matrices, dim=1), given
+
+    def _layers(self, table: Table, map: Map) -> tuple[Tensor, Tensor]:
+        """``[runs, length, width]`` output layers, and ``[runs, length]`` which rows are finite."""
+        layer = layer_of(self._rule, self.layer)
+        layers, finite = [], []
+        for parts in table.by_run():
+            layers.append(torch.cat([layer.of(rows).flatten(1) for rows in parts]))
+            finite.append(torch.cat([sums_of(rows, map, self.tuning) for rows in parts]))
+        return torch.stack(layers), torch.isfinite(torch.stack(finite))
 
     def _weights(self, neighbourhood: Neighbourhood) -> Tensor:
         """``[runs, agents, m]`` what each rule makes of its runs."""

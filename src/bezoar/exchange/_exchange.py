@@ -90,12 +90,12 @@ class Exchange:
         others: dict[tuple[Aggregator, Network], list[int]] = {}
         auxiliary: dict[tuple[Aggregator, Network], list[int]] = {}
         for run, (rule, network) in enumerate(zip(rules, networks, strict=True)):
-            # Losses and sums are those of single inputs, so these are gathered anyway.
-            gathered = shard is not None or rule.samples_judged() or rule.sums_updates()
+            # Losses are those of single inputs, so these are gathered anyway.
+            gathered = shard is not None or rule.samples_judged()
             dense = is_dense(network, tuning) and not gathered
             if isinstance(rule, WeightedAggregator) and dense:
                 # Each rule may say where the output layer is, so those that read it are alone.
-                alone = rule if rule.reads == "output_layer" else None
+                alone = rule if rule.reads == "output_layer" or rule.sums_updates() else None
                 kind = (rule.reads, rule.wiring(), rule.remembers(), alone)
                 together.setdefault(kind, {}).setdefault(rule, []).append(run)
             else:

@@ -135,7 +135,7 @@ class GatheredInputs:
         return [torch.from_numpy(part).to(self.rows.device) for part in (*found, rows[found])]
 
     def combined(self, weights: Tensor) -> Tensor:
-        """``[places, D]`` the sums of the slots, weighted by ``[places, m]``.
+        """``[places, D]`` the sums of the first ``m`` slots, weighted by ``[places, m]``.
 
         Zero times infinity is zero. An agent that gives weight to a message that is not finite gets
         NaN.
@@ -153,10 +153,10 @@ class GatheredInputs:
         sums: Tensor = embedding_bag(self.rows, table, per_sample_weights=of_inputs, mode="sum")
         if false is not None:
             sums.index_add_(0, place, lied)
-        for slot, known in enumerate(self.remembered, start=inputs):
+        for slot, known in zip(range(inputs, weights.shape[1]), self.remembered, strict=False):
             sums += known[self.rows[:, 0]] * weights[:, slot : slot + 1]
         if some(~torch.isfinite(sums.sum())):
-            values = self.columns(slice(None))
+            values = self.columns(slice(None))[:, : weights.shape[1]]
             return combine_carefully(weights.unsqueeze(-2), values).squeeze(-2)
         return sums
 

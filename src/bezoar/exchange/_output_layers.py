@@ -155,7 +155,7 @@ def read_layers(
     known = [biases for part in messages if (biases := layer.biases_of(part)) is not None]
     biases = torch.cat(known) if known else None
     norms = torch.cat([_norms(part).to(torch.float64) for part in layers])
-    finite = torch.isfinite(torch.cat([_sum(part, map, tuning) for part in messages]))
+    finite = torch.isfinite(torch.cat([sums_of(part, map, tuning) for part in messages]))
     numbers = torch.arange(len(finite), device=finite.device)
     return GatheredLayers(layers, biases, norms, finite, numbers, map, tuning)
 
@@ -168,7 +168,7 @@ def _norms(rows: Tensor) -> Tensor:
     return norms
 
 
-def _sum(messages: Tensor, map: Map, tuning: Tuning) -> Tensor:
+def sums_of(messages: Tensor, map: Map, tuning: Tuning) -> Tensor:
     """``[n]`` the sums of all numbers of messages ``[n, D]``; half precision would overflow."""
     dtype = torch.promote_types(messages.dtype, torch.float32)
     spans = tuning.spans(messages.shape[-1])

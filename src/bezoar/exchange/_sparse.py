@@ -1,18 +1,18 @@
 """Sparse networks: every neighbourhood gathered, weighed and combined on its own."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
-from torch.nn.functional import pad
 
 from bezoar.aggregators import OutputLayer, WeightedAggregator
 from bezoar.exchange._gathered import GatheredExchange, GatheredInputs, Piece
 from bezoar.exchange._inner_products import inner_products
-from bezoar.exchange._output_layers import GatheredLayers, layer_of, read_layers
+from bezoar.exchange._output_layers import GatheredLayers, layer_of, read_layers, sums_of
 from bezoar.exchange._sent import Sent
 from bezoar.exchange._tuning import Map
+from bezoar.exchange._update_sums import add_updates
 
 
 @dataclass(eq=False)
@@ -42,9 +42,16 @@ class SparseExchange(GatheredExchange):
             layer = layer_of(self.rule, self.layer)
             layers = read_layers([sent.messages.flatten(0, 1)], layer, map, self.tuning)
 
+        known: list[Tensor] = []
+        if self.rule.sums_updates():
+            remembered = [sent.remembered[name] for name in self.rule.remembers()]
+            tables = [each.flatten(0, 1) for each in (sent.messages, *remembered)]
+            tables += [] if sent.false is None else [sent.false.values]
+            known = [torch.isfinite(sums_of(table, map, self.tuning)) for table in tables]
+
         def work(piece: Piece) -> Tensor | None:
             inputs = piece.inputs(sent, self.rule.remembers())
-            weights = self._weights(piece, inputs, layers).expand(len(piece.runs), -1, -1)
+            weights = self._weights(piece, inputs, layers, known).expand(len(piece.runs), -1, -1)
             combined = inputs.combined(weights.flatten(0, 1))
             models.flatten(0, 1).index_copy_(0, piece.rows[:, 0], combined)
             return weights if tell else None
@@ -52,7 +59,11 @@ class SparseExchange(GatheredExchange):
         return work
 
     def _weights(
-        self, piece: Piece, inputs: GatheredInputs, layers: GatheredLayers | None
+        self,
+        piece: Piece,
+        inputs: GatheredInputs,
+        layers: GatheredLayers | None,
+        known: Sequence[Tensor],
     ) -> Tensor:
         """``[runs or 1, n, m]`` what the rule gives each slot."""
         shape = (len(piece.runs), -1, inputs.shape[1])
@@ -67,8 +78,8 @@ class SparseExchange(GatheredExchange):
             layers = layers.at(rows.view(shape))
             finite = layers.finite
         elif self.rule.sums_updates():
-            gram, finite = self._summed(piece, inputs)
-            gram, finite = gram.view(*shape, shape[-1]), finite.view(shape)
+            finite = self._finite(piece, inputs, known)
+            gram = self._summed(piece, inputs, finite)
         elif self.rule.reads == "gram":
             gram = inner_products(inputs, self.tuning).view(*shape, shape[-1])
             finite = torch.isfinite(gram.diagonal(dim1=-2, dim2=-1))
@@ -82,26 +93,33 @@ class SparseExchange(GatheredExchange):
         seen = piece.here.seen(inputs.sent, finite, names, gram, layers, losses, distances)
         return self.rule.weights(seen)
 
-    def _summed(self, piece: Piece, inputs: GatheredInputs) -> tuple[Tensor, Tensor]:
-        """Inner products ``[places, m, m]`` of summed updates, and which slots are finite."""
-        sums = inputs.sent.sums
+    def _summed(self, piece: Piece, inputs: GatheredInputs, finite: Tensor) -> Tensor:
+        """``[runs, n, m, m]`` inner products of summed updates."""
+        sums, layer = inputs.sent.sums, layer_of(self.rule, self.layer)
         assert sums is not None
-        values, slots = inputs.columns(slice(None)), inputs.rows.shape[1]
-        finite = torch.isfinite(values).all(-1)
-        layers = layer_of(self.rule, self.layer).of(values).flatten(-2)
-        updates = layers[:, :slots] - layers[:, slots:]
-        known = finite[:, :slots] & finite[:, slots:]
-        updates = updates.masked_fill_(~known.unsqueeze(-1), 0)
-        device = updates.device
-        kept = [sums.runs.index(run) for run in piece.runs]
-        runs = torch.tensor(kept, device=device)[:, None] * sums.before.shape[1]
-        links = (runs + piece.here.first_link).flatten().unsqueeze(-1)
-        links = (links + torch.arange(slots, device=device)).flatten()
-        width = updates.shape[-1]
-        summed = sums.before.flatten(0, 1)[links, :width].view_as(updates) + updates
-        sums.after.flatten(0, 1)[links, :width] = summed.flatten(0, 1)
-        exact = pad(summed.to(torch.float64), (0, 0, 0, 1))
-        return exact @ exact.mT, finite
+        columns = layer.columns
+        held = replace(layer, start=0).of(inputs.columns(columns)).flatten(-2)
+        runs = len(piece.runs)
+        layers = held.view(runs, -1, *held.shape[1:])
+        return add_updates(sums, piece.runs, piece.here, layers, finite)
+
+    def _finite(self, piece: Piece, inputs: GatheredInputs, known: Sequence[Tensor]) -> Tensor:
+        """``[runs, n, m]`` which slots are finite.
+
+        Args:
+            piece: the agents.
+            inputs: their inputs.
+            known: ``[rows]`` which of the messages are finite, which models that are remembered,
+                and which false messages, if there are any.
+        """
+        messages, *remembered = known
+        finite = messages[inputs.rows]
+        if inputs.false is not None:
+            lies = torch.from_numpy(inputs.false).to(finite.device)
+            finite = torch.where(lies >= 0, remembered.pop()[lies], finite)
+        own = inputs.rows[:, :1]
+        more = [rows[own] for rows in remembered[: len(inputs.remembered)]]
+        return torch.cat([finite, *more], dim=1).view(len(piece.runs), -1, inputs.shape[1])
 
     def _losses(self, piece: Piece, inputs: GatheredInputs) -> Tensor:
         """``[runs, n, m]`` the losses of the inputs, each agent's on samples of its own."""

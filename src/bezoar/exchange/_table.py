@@ -1,6 +1,6 @@
 """Everything that is sent on a dense network, as rows of one table."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import accumulate
 
@@ -70,8 +70,12 @@ class Table:
     def of_runs(self) -> list[Tensor]:
         """``[length, D]`` all rows of each run; a copy if there are several parts."""
         alone = len(self.parts) == 1
+        return [rows[0] if alone else torch.cat(rows) for rows in self.by_run()]
+
+    def by_run(self) -> Iterator[tuple[Tensor, ...]]:
+        """``[rows, D]`` the parts of each run's rows, where they are."""
         each = ([part.rows[place] for place in part.where] for part in self.parts)
-        return [rows[0] if alone else torch.cat(rows) for rows in zip(*each, strict=True)]
+        return zip(*each, strict=True)
 
     def slots(self, here: Neighbourhoods) -> Tensor:
         """``[runs or 1, agents, m]`` the row behind each slot of some agents."""
