@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from bezoar import aggregators, networks
 from bezoar.aggregators import AGGREGATORS, CoordinateAggregator, TotalVariation
-from bezoar.exchange import Exchange, Tuning
+from bezoar.exchange import Exchange, FalseMessages, Sent, Tuning
 from bezoar.exchange._compiled import LANES, MOST_INPUTS, Kernel, _code
 from bezoar.exchange._sorting import NETWORK_INPUTS
 
@@ -143,7 +143,17 @@ def over_its_input(a, b):
     return a
 
 
+def masks_in_place(a, b):
+    mask = a > b
+    alias = mask
+    mask &= b > 0
+    mask |= a == 1
+    return torch.where(alias, a, b)
+
+
 WORK = {
+    "masks in place": masks_in_place,
+    "division of a number": lambda a, b: 3 / a - 0.1 / b,
     "arithmetic": lambda a, b: (1 - a) * 2 + b / 3 - (-b) + 1 / (2 + torch.abs(a)),
     "extremes": lambda a, b: torch.minimum(a, b) + 2 * torch.maximum(a - b, b - a),
     "NaN in extremes": lambda a, b: torch.maximum(a - a, b) + torch.minimum(b - b, a),
@@ -178,7 +188,46 @@ def test_whatever_a_rule_does_that_can_be_compiled(work, dtype, length):
     assert equal(here, there)
 
 
+@dataclass(frozen=True)
+class ByIteration(Own):
+    """A rule whose work depends on the iteration, too."""
+
+    def combine(self, values, estimate, dtype, iteration):
+        return BY_ITERATION[self.work](*values, iteration)
+
+
+def scaled_in_place(a, b, iteration):
+    iteration /= 3
+    return a * iteration + b
+
+
+BY_ITERATION = {
+    "a factor": lambda a, b, k: a * (1 / k) + b,
+    "divisions": lambda a, b, k: (a / k + b / k) / k,
+    "a choice": lambda a, b, k: torch.where(k > 5, a, b) * torch.sqrt(k),
+    "chosen": lambda a, b, k: torch.where(a > b, k / 3, b) * a,
+    "a bound": lambda a, b, k: torch.clamp(a, max=1 / k) * 0.1 + b,
+    "in place": scaled_in_place,
+}
+
+
+@pytest.mark.parametrize("work", BY_ITERATION)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_the_iteration_leaves_the_type_of_values(work, dtype):
+    """It is a tensor without dimensions, whose float64 makes no float64 of float32."""
+    rule, network = ByIteration(work), networks.complete(2, 0)
+    generator = torch.Generator().manual_seed(0)
+    sent = Sent(torch.randn(1, 2, 2000, dtype=dtype, generator=generator), iteration=7)
+    assert kernel(rule, 2, dtype).can_compute(2000)
+    here, there = (
+        Exchange([rule], [network], tuning=Tuning(compiled=compiled, exact_sums=0))(sent)[0]
+        for compiled in (True, False)
+    )
+    assert torch.equal(here, there)
+
+
 OTHER_WORK = {
+    "whole numbers": lambda a, b: torch.where(a > b, 1, 0) * a,
     "another function": lambda a, b: torch.sin(a) + b,
     "a method": lambda a, b: a.mul(2).add(b),
     "a choice by all values": lambda a, b: a if (a > 1e9).any() else b,
@@ -201,8 +250,6 @@ def test_what_cannot_be_compiled_is_done_with_tensors(work):
 
 def test_false_messages_lie_elsewhere():
     """Messages by receiver, in an order and a type of their own."""
-    from bezoar.exchange import FalseMessages, Sent
-
     network, rng = networks.complete(5, {4}), np.random.default_rng(0)
     messages = torch.randn(2, 5, 50)
     links = [np.array(each) for each in ([0, 0, 1, 1], [4, 4, 4, 4], [2, 0, 1, 3], [1, 0, 2, 0])]

@@ -162,7 +162,7 @@ def _written(kernel: Kernel, lanes: int, measure: bool) -> ir.Module:
     places, length, of_inputs, out, iteration = function.args
     builder = ir.IRBuilder(function.append_basic_block())
     wide = ir.VectorType(ir.DoubleType(), lanes)
-    known = Lanes(builder, _everywhere(builder, iteration, lanes), torch.float64)
+    known = Lanes(builder, _everywhere(builder, iteration, lanes), torch.float64, single=True)
     element, slots = TYPES[kernel.dtype], range(kernel.inputs)
     sums = [builder.alloca(wide) for _ in slots] if measure else []
     last = builder.sub(length, _INT(lanes))

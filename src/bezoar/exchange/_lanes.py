@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 import torch
 from llvmlite import ir
+from torch import Tensor
 
 #: The types that code is written for.
 TYPES = {
@@ -35,19 +36,14 @@ class Lanes:
     Attributes:
         code: the value in the code, a vector.
         dtype: its type.
+        single: whether it stands for a tensor without dimensions, the same in every coordinate. The
+            type of such a tensor gives way to that of the others.
     """
 
-    def __init__(self, builder: ir.IRBuilder, code: Any, dtype: torch.dtype) -> None:
-        self._builder, self.code, self.dtype = builder, code, dtype
-
-    @classmethod
-    def constant(
-        cls, builder: ir.IRBuilder, number: float, dtype: torch.dtype, lanes: int
-    ) -> "Lanes":
-        """The same number in every coordinate."""
-        kind = ir.VectorType(TYPES[dtype], lanes)
-        each = bool(number) if dtype == torch.bool else float(number)
-        return cls(builder, ir.Constant(kind, [each] * lanes), dtype)
+    def __init__(
+        self, builder: ir.IRBuilder, code: Any, dtype: torch.dtype, single: bool = False
+    ) -> None:
+        self._builder, self.code, self.dtype, self.single = builder, code, dtype, single
 
     @classmethod
     def __torch_function__(
@@ -64,7 +60,7 @@ class Lanes:
 
     def clone(self) -> "Lanes":
         """The same values in an object of their own."""
-        return self._made(self.code, self.dtype)
+        return self._made(self.code, self.dtype, self.single)
 
     def to(self, dtype: torch.dtype) -> "Lanes":
         """The same values in another type; the object itself if it has that type."""
@@ -73,18 +69,22 @@ class Lanes:
         if dtype not in TYPES or dtype == torch.bool:
             raise CannotRecordError(f"{self.dtype} cannot become {dtype}")
         if self.dtype == torch.bool:
-            return self.where(self._like(1.0, dtype), self._like(0.0, dtype))
+            one, zero = self._like(1.0, dtype), self._like(0.0, dtype)
+            return self._made(
+                self._builder.select(self.code, one.code, zero.code), dtype, self.single
+            )
         kind = ir.VectorType(TYPES[dtype], self.code.type.count)
         wider = dtype == torch.float64
         convert = self._builder.fpext if wider else self._builder.fptrunc
-        return self._made(convert(self.code, kind), dtype)
+        return self._made(convert(self.code, kind), dtype, self.single)
 
     def where(self, chosen: Operand, other: Operand) -> "Lanes":
         """``chosen`` where this is true, ``other`` elsewhere."""
         if self.dtype != torch.bool:
             raise CannotRecordError(f"a condition of {self.dtype}")
         one, two = self._pair(chosen, other)
-        return self._made(self._builder.select(self.code, one.code, two.code), one.dtype)
+        single = self.single and one.single and two.single
+        return self._made(self._builder.select(self.code, one.code, two.code), one.dtype, single)
 
     def minimum(self, other: Operand) -> "Lanes":
         """The lower value; NaN where one is NaN."""
@@ -141,10 +141,11 @@ class Lanes:
         return self * other
 
     def __rtruediv__(self, other: Operand) -> "Lanes":
-        return self._with(other, self._builder.fdiv, swapped=True)
+        one = self._number()._like(1.0, self.dtype)
+        return one / self * other  # so does torch, which rounds twice
 
     def __neg__(self) -> "Lanes":
-        return self._made(self._builder.fneg(self._number().code), self.dtype)
+        return self._made(self._builder.fneg(self._number().code), self.dtype, self.single)
 
     # In place, so that whatever else has this object's name sees the change, as with tensors.
 
@@ -159,6 +160,12 @@ class Lanes:
 
     def __itruediv__(self, other: Operand) -> "Lanes":
         return self._becomes(self / other)
+
+    def __iand__(self, other: Operand) -> "Lanes":
+        return self._becomes(self & other)
+
+    def __ior__(self, other: Operand) -> "Lanes":
+        return self._becomes(self | other)
 
     def __lt__(self, other: Operand) -> "Lanes":
         return self._compared(other, "<")
@@ -192,13 +199,19 @@ class Lanes:
     def __bool__(self) -> bool:
         raise CannotRecordError("what is done depends on the values")
 
-    def _made(self, code: Any, dtype: torch.dtype) -> "Lanes":
-        return Lanes(self._builder, code, dtype)
+    def _made(self, code: Any, dtype: torch.dtype, single: bool) -> "Lanes":
+        return Lanes(self._builder, code, dtype, single)
 
-    def _like(self, number: float, dtype: torch.dtype) -> "Lanes":
-        return Lanes.constant(self._builder, number, dtype, self.code.type.count)
+    def _like(self, number: float, dtype: torch.dtype, single: bool = True) -> "Lanes":
+        """The same number in every coordinate."""
+        lanes = self.code.type.count
+        each = bool(number) if dtype == torch.bool else float(number)
+        constant = ir.Constant(ir.VectorType(TYPES[dtype], lanes), [each] * lanes)
+        return self._made(constant, dtype, single)
 
     def _becomes(self, other: "Lanes") -> "Lanes":
+        if self.single and not other.single:
+            raise CannotRecordError("a tensor without dimensions cannot get some")
         self.code = other.to(self.dtype).code
         return self
 
@@ -209,29 +222,22 @@ class Lanes:
         return self
 
     def _pair(self, one: object, two: object) -> tuple["Lanes", "Lanes"]:
-        """Both with the type that torch promotes them to; numbers take the type of the other."""
-        kinds = [each.dtype for each in (one, two) if isinstance(each, Lanes)]
-        dtype = torch.get_default_dtype()
-        if kinds:
-            dtype = torch.promote_types(kinds[0], kinds[-1])
-        pair = []
-        for each in (one, two):
-            if isinstance(each, Lanes):
-                pair.append(each.to(dtype))
-            elif not isinstance(each, bool | int | float):
-                raise CannotRecordError(f"an operation with a {type(each).__name__}")
-            elif dtype == torch.bool and not isinstance(each, bool):
-                raise CannotRecordError("an operation of a boolean and a number")
-            else:
-                pair.append(self._like(each, dtype))
-        return pair[0], pair[1]
+        """Both with the type that torch promotes them to."""
+        dtype = torch.result_type(_stand_in(one), _stand_in(two))
+        if dtype not in TYPES:
+            raise CannotRecordError(f"an operation in {dtype}")
+        first, second = (
+            each.to(dtype) if isinstance(each, Lanes) else self._like(each, dtype)  # type: ignore[arg-type]
+            for each in (one, two)
+        )
+        return first, second
 
     def _with(
         self, other: object, operation: Callable[[Any, Any], Any], swapped: bool = False
     ) -> "Lanes":
         pair = self._pair(self, other)
-        one, two = (each._number().code for each in (reversed(pair) if swapped else pair))
-        return self._made(operation(one, two), pair[0].dtype)
+        one, two = (each._number() for each in (reversed(pair) if swapped else pair))
+        return self._made(operation(one.code, two.code), one.dtype, one.single and two.single)
 
     def _extreme(self, other: object, name: str) -> "Lanes":
         one, two = self._pair(self, other)
@@ -240,28 +246,39 @@ class Lanes:
     def _called(self, name: str, *others: "Lanes") -> "Lanes":
         """What one of LLVM's own functions makes of numbers of one type."""
         codes = [each.code for each in (self._number(), *others)]
+        single = all(each.single for each in (self, *others))
         kind, module = codes[0].type, self._builder.module
         name = f"{name}.v{kind.count}f{8 * self.dtype.itemsize}"
         function = module.globals.get(name)
         if function is None:
             function = ir.Function(module, ir.FunctionType(kind, [kind] * len(codes)), name)
-        return self._made(self._builder.call(function, codes), self.dtype)
+        return self._made(self._builder.call(function, codes), self.dtype, single)
 
     def _compared(self, other: object, how: str) -> "Lanes":
         one, two = self._pair(self, other)
         # NaN differs from everything, and nothing else is true of it.
         compare = self._builder.fcmp_unordered if how == "!=" else self._builder.fcmp_ordered
-        return self._made(compare(how, one._number().code, two.code), torch.bool)
+        code = compare(how, one._number().code, two.code)
+        return self._made(code, torch.bool, one.single and two.single)
 
     def _logic(self, other: object, operation: Callable[[Any, Any], Any]) -> "Lanes":
         one, two = self._pair(self, other)
         if one.dtype != torch.bool:
             raise CannotRecordError(f"logic with {one.dtype}")
-        return self._made(operation(one.code, two.code), torch.bool)
+        return self._made(operation(one.code, two.code), torch.bool, one.single and two.single)
+
+
+def _stand_in(operand: object) -> Tensor | bool | int | float:
+    """What torch promotes like an operand."""
+    if isinstance(operand, Lanes):
+        return torch.empty(() if operand.single else (1,), dtype=operand.dtype)
+    if not isinstance(operand, bool | int | float):
+        raise CannotRecordError(f"an operation with a {type(operand).__name__}")
+    return operand
 
 
 def _full_like(like: Lanes, number: float, *, dtype: torch.dtype | None = None) -> Lanes:
-    return like._like(number, like.dtype if dtype is None else dtype)
+    return like._like(number, like.dtype if dtype is None else dtype, like.single)
 
 
 #: Functions of torch for which code can be written.
