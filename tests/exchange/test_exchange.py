@@ -238,19 +238,38 @@ def test_runs_that_are_not_contiguous():
             lambda net, rule: Exchange([rule], [net])(
                 torch.zeros(1, 6, 3), out=torch.zeros(1, 6, 4)
             ),
-            r"out: expected contiguous \[1, 6, 3\] of torch.float32, found \[1, 6, 4\]",
+            r"out: expected contiguous \[1, 6, 3\] of torch.float32 on cpu, found \[1, 6, 4\]",
         ),
         (
             lambda net, rule: Exchange([rule], [net])(
-                Sent(torch.zeros(1, 6, 3), FalseMessages(torch.ones(1, 3), *map(one, (0, 5, 5, 0))))
+                torch.zeros(1, 6, 3), out=torch.zeros(1, 6, 3, device="meta")
             ),
+            "found .* on meta",
+        ),
+        (
+            lambda net, rule: lied(net, rule, (1, 3), (0, 5, 5, 0)),
             "false messages: agent 5 sends to agent 5, which is not its neighbour in run 0",
+        ),
+        (
+            lambda net, rule: lied(net, rule, (1, 1), (0, 5, 0, 0)),
+            r"false messages: expected shape \[rows, 3\], found \[1, 1\]",
+        ),
+        (
+            lambda net, rule: lied(net, rule, (2, 3), (0, 5, 0, 2)),
+            "false messages: expected rows from 0 to 1, found 2",
         ),
     ],
 )
-def test_what_cannot_be_exchanged_is_refused(attempt, told):
+@pytest.mark.parametrize("name", ["mean", "median"])
+def test_what_cannot_be_exchanged_is_refused(attempt, told, name):
     with pytest.raises(BezoarError, match=told):
-        attempt(networks.fan(6), aggregators.create("mean"))
+        attempt(networks.fan(6), aggregators.create(name))
+
+
+def lied(network, rule, shape, link):
+    """What one false message of some shape does, by a link with these numbers."""
+    false = FalseMessages(torch.ones(shape), *map(one, link))
+    return Exchange([rule], [network])(Sent(torch.zeros(1, 6, 3), false))
 
 
 def one(number):

@@ -142,10 +142,11 @@ class Exchange:
         shape = (len(messages), self._members, messages.shape[-1])
         if out is None:
             out = messages.new_empty(shape)
-        if (out.shape, out.dtype) != (shape, messages.dtype) or not out.is_contiguous():
+        expected = (shape, messages.dtype, messages.device)
+        if (out.shape, out.dtype, out.device) != expected or not out.is_contiguous():
             raise BezoarError(
-                f"out: expected contiguous {list(shape)} of {messages.dtype}, found "
-                f"{list(out.shape)} of {out.dtype}"
+                f"out: expected contiguous {list(shape)} of {messages.dtype} on {messages.device}, "
+                f"found {list(out.shape)} of {out.dtype} on {out.device}"
             )
         weights = self.links.zeros() if tell else None
         with torch.inference_mode():  # thousands of small operations, a tenth faster
@@ -213,7 +214,7 @@ class Exchange:
                     "iterations, which is kept in training only"
                 )
         if sent.false is not None:
-            sent.false.check(self.networks)
+            sent.false.check(self.networks, shape[2])
 
 
 def one_by_one(

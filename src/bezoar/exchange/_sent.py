@@ -35,8 +35,21 @@ class FalseMessages:
         if len({len(part) for part in (self.runs, self.senders, self.receivers, self.rows)}) != 1:
             raise ValueError("runs, senders, receivers and rows must have one entry a link")
 
-    def check(self, networks: Sequence[Network]) -> None:
-        """Refuse messages to agents that are not the sender's neighbours; one network a run."""
+    def check(self, networks: Sequence[Network], length: int) -> None:
+        """Refuse messages of another length, or to agents that are not the sender's neighbours.
+
+        Args:
+            networks: one network a run.
+            length: the length of true messages.
+        """
+        shape = list(self.values.shape)
+        if len(shape) != 2 or shape[1] != length:
+            raise BezoarError(f"false messages: expected shape [rows, {length}], found {shape}")
+        beyond = self.rows[(self.rows < 0) | (self.rows >= shape[0])]
+        if len(beyond):
+            raise BezoarError(
+                f"false messages: expected rows from 0 to {shape[0] - 1}, found {beyond[0]}"
+            )
         for run in np.unique(self.runs).tolist():
             here = self.runs == run
             senders, receivers = self.senders[here], self.receivers[here]
@@ -130,8 +143,9 @@ class Sent:
 
     def __post_init__(self) -> None:
         if self.false is not None:  # in memory they are like the messages
-            values = self.false.values.to(self.messages.dtype).contiguous()
-            object.__setattr__(self, "false", replace(self.false, values=values))
+            values = self.false.values.to(self.messages).contiguous()
+            rows = np.asarray(self.false.rows, dtype=np.int64)
+            object.__setattr__(self, "false", replace(self.false, values=values, rows=rows))
         origin = self.messages.new_zeros(()).expand(self.messages.shape)  # takes no memory
         object.__setattr__(self, "remembered", {**self.remembered, "origin": origin})
 
