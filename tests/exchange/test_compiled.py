@@ -1,6 +1,6 @@
 """Rules by coordinates that are compiled give, bit for bit, what their tensors give."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
@@ -246,6 +246,40 @@ def test_what_cannot_be_compiled_is_done_with_tensors(work):
     found, _ = exchanged(rule, sent, networks.complete(2, 0))
     own = OTHER_WORK[work](sent[0, 0].double(), sent[0, 1].double()).float()
     torch.testing.assert_close(found[0, 0], own)
+
+
+def test_a_rule_whose_options_cannot_be_hashed():
+    """Such a rule can be applied at one agent, with tensors."""
+
+    @dataclass(frozen=True)
+    class Listed(Own):
+        weights: list[float] = field(default_factory=list)
+
+        def combine(self, values, estimate, dtype, iteration):
+            return values[0] * self.weights[0]
+
+    inputs = torch.randn(3, 40)
+    found = Listed("", [2.0]).at(inputs)
+    torch.testing.assert_close(found, 2 * inputs[0])
+
+
+def test_a_kernel_reads_as_many_addresses_as_it_has_inputs():
+    values = torch.randn(6, 40)
+    addresses = values.data_ptr() + 160 * np.arange(6)[None]
+    with pytest.raises(ValueError, match="5 inputs"):
+        kernel(RULES[0])(addresses, addresses[:, 0], 40, 0)
+    with pytest.raises(ValueError, match="2 places"):
+        kernel(RULES[0], 6)(addresses, np.concatenate([addresses[:, 0]] * 2), 40, 0)
+
+
+def test_links_of_false_messages_may_be_short_integers():
+    network, messages = networks.complete(5, {4}), torch.randn(1, 5, 50)
+    found = []
+    for kind in (np.int32, np.int64):
+        links = [np.array([each], dtype=kind) for each in (0, 4, 2, 1)]
+        sent = Sent(messages, FalseMessages(torch.ones(2, 50), *links))
+        found.append(Exchange([aggregators.create("median")], [network])(sent)[0])
+    assert torch.equal(*found)
 
 
 def test_false_messages_lie_elsewhere():

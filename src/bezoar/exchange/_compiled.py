@@ -75,6 +75,10 @@ class Kernel:
 
     def can_compute(self, length: int) -> bool:
         """Whether the rule's operations on messages of this length can be written as code."""
+        try:
+            hash(self)
+        except TypeError:  # of the rule's options; compiled code is found by them
+            return False
         return _code(self, _lanes(length), False) is not None
 
     def _run(
@@ -85,6 +89,8 @@ class Kernel:
         length: int,
         iteration: int,
     ) -> None:
+        if inputs.shape[1] != self.inputs or len(out) != len(inputs):  # or memory is misread
+            raise ValueError(f"{inputs.shape} addresses of {self.inputs} inputs, {len(out)} places")
         code = _code(self, _lanes(length), measure)
         assert code is not None
         inputs = np.ascontiguousarray(inputs)

@@ -186,7 +186,7 @@ class CoordinateExchange(GatheredExchange):
         if chosen is not None and chosen.matrix is not None:
             for columns in self._blocks(piece, models.dtype):
                 values = _combined(inputs.slots_first().columns(columns), chosen.matrix)
-                rows = np.arange(piece.used * len(own)).reshape(piece.used, -1).T
+                rows = np.arange(values.shape[0] * len(own)).reshape(values.shape[0], -1).T
                 into = out + (columns.start - span.start) * models.element_size()
                 here = addresses(values.flatten(0, 1), rows)
                 kernel(here, into, values.shape[-1], sent.iteration)
