@@ -20,6 +20,7 @@ from one_agent import IN_TRAINING
 from bezoar import BezoarError, aggregators, networks
 from bezoar.aggregators import OutputLayer, WeightedAggregator
 from bezoar.exchange import Exchange, FalseMessages, Sent, Tuning, is_dense
+from bezoar.networks import shard_of
 from bezoar.training import Workers
 
 EVERY_RULE = [
@@ -297,3 +298,20 @@ def test_pieces_on_threads_give_the_same_bits(case, kind):
         assert len(pieces) > 10
     assert torch.equal(found[0][0], found[1][0])
     assert torch.equal(found[0][1], found[1][1])
+
+
+@each_rule
+def test_shards_are_aggregated_like_the_whole_network(case):
+    """Each from the messages of its members and their neighbours."""
+    network = case.fit(networks.erdos_renyi(20, 0.3, 2, seed=1))
+    sent = torch.randn(1, 20, 60, generator=torch.Generator().manual_seed(2))
+    whole = Exchange([case.rule()], [network], tuning=PATHS["gathered"])
+    expected, weights = whole(sent, tell=True)
+    shares = whole.links.poison_shares(weights)
+    owner = np.arange(20) % 3
+    for number in range(3):
+        shard = shard_of(network, owner, number)
+        part = Exchange([case.rule()], [network], shard=shard)
+        found, weights = part(sent[:, shard.heard], tell=True)
+        torch.testing.assert_close(found, expected[:, shard.members], rtol=1e-6, atol=1e-6)
+        torch.testing.assert_close(part.links.poison_shares(weights), shares[:, shard.members])

@@ -29,7 +29,8 @@ class Neighbourhoods:
         mask: ``[networks, n, slots]`` false at padding.
         mixing: ``[networks, n, slots]`` the agent's row of the mixing matrix, float64.
         estimate: ``[networks, n]`` the estimated number of poisoned inputs.
-        first_link: ``[networks, n]`` how many inputs the agents before have, all in all.
+        first_link: ``[networks, n]`` how many inputs the agents before have, all in all; in a shard
+            those before among its members.
         largest_estimate: the largest estimate, on the host.
         numbers: ``[networks, n, slots]`` the agent behind each slot where that is not the index.
     """
@@ -180,8 +181,16 @@ def by_size(
     row = np.zeros(network.agents, dtype=np.int64)
     row[shard.heard] = np.arange(len(shard.heard))
     parts = _alike(network, mixing, estimates, shard.members)
+    sizes = network.degrees[shard.members] + 1
+    first_link = np.zeros(network.agents, dtype=np.int64)
+    first_link[shard.members] = np.cumsum(sizes) - sizes
     return tuple(
-        replace(part, index=torch.from_numpy(row[part.on_host]), numbers=part.index)
+        replace(
+            part,
+            index=torch.from_numpy(row[part.on_host]),
+            first_link=torch.from_numpy(first_link[part.on_host[..., 0]]),
+            numbers=part.index,
+        )
         for part in parts
     )
 
