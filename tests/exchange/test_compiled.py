@@ -9,8 +9,13 @@ from aggregator_inputs import exchanged
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bezoar import aggregators, networks
-from bezoar.aggregators import AGGREGATORS, CoordinateAggregator, TotalVariation
+from bezoar import BezoarError, aggregators, networks
+from bezoar.aggregators import (
+    AGGREGATORS,
+    CoordinateAggregator,
+    TotalVariation,
+    WeightedAggregator,
+)
 from bezoar.exchange import Exchange, FalseMessages, Sent, Tuning
 from bezoar.exchange._compiled import LANES, MOST_INPUTS, Kernel, _code
 from bezoar.exchange._sorting import NETWORK_INPUTS
@@ -297,3 +302,57 @@ def test_false_messages_lie_elsewhere():
         told = messages[1].clone()
         told[4] = values[2]
         torch.testing.assert_close(found[0][1, 1], rule.at(told[[1, 0, 2, 3, 4]], estimate=1))
+
+
+@dataclass(frozen=True)
+class ByDistance(WeightedAggregator):
+    """The mean of the last output and of the half of the inputs nearest to a robust point."""
+
+    inner: str = "median"
+    name = "by_distance"
+    reads = "distances"
+
+    def auxiliary(self):
+        return aggregators.create(self.inner) if self.inner else None
+
+    def remembers(self):
+        return ("previous_output",)
+
+    def weights(self, neighbourhood):
+        kept = neighbourhood.ranks(neighbourhood.distances) < (neighbourhood.size // 2)[..., None]
+        kept[..., neighbourhood.remembered["previous_output"]] = True
+        return kept / kept.sum(-1, keepdim=True)
+
+
+@pytest.mark.parametrize("dense", [True, False])
+def test_a_rule_may_remember_and_read_distances(dense):
+    network, rule = networks.two_castle(), ByDistance()
+    generator = torch.Generator().manual_seed(0)
+    messages, before = torch.randn(2, 1, 10, 40, generator=generator)
+    one = Exchange([rule], [network], tuning=Tuning(dense_advantage=10**9 * dense))
+    found = one(Sent(messages, remembered={"previous_output": before}))[0][0]
+    for agent in range(10):
+        inputs = messages[0, [agent, *network.neighbours(agent)]]
+        apart = (inputs - aggregators.create("median").at(inputs)).square().sum(-1)
+        nearer = inputs[apart.argsort()[: len(inputs) // 2]]
+        expected = torch.cat([nearer, before[0, agent][None]]).mean(0)
+        torch.testing.assert_close(found[agent], expected)
+        alone = rule.at(inputs, remembered={"previous_output": before[0, agent]})
+        torch.testing.assert_close(alone, expected)
+
+
+@pytest.mark.parametrize(
+    ("inner", "told"),
+    [
+        ("", "'auxiliary' names none"),
+        ("mean", r"must be a rule by coordinates .* found Mean"),
+        ("bulyan", "goes by values alone, found Bulyan"),
+        ("nnm+median", "goes by values alone, found"),
+    ],
+)
+def test_what_cannot_be_auxiliary_is_refused(inner, told):
+    rule, inputs = ByDistance(inner), torch.randn(5, 40)
+    with pytest.raises(BezoarError, match=told):
+        Exchange([rule], [networks.complete(5)])
+    with pytest.raises(BezoarError, match=told):
+        rule.at(inputs, remembered={"previous_output": inputs[0]})

@@ -107,8 +107,8 @@ class Neighbourhood:
         output_layers: the inputs' output layers. Absent unless the rule reads them.
         losses: ``[..., m]`` the loss of each slot on samples of the agent's own. Absent unless the
             rule judges its inputs by that.
-        distances: ``[..., m]`` the squared distance of each slot to the output of the auxiliary
-            rule. Absent unless the rule has one.
+        distances: ``[..., m]`` the squared distance of each input to the output of the auxiliary
+            rule; infinite at remembered models. Absent unless the rule reads it.
         remembered: the slot of each remembered model, by its name.
         iteration: which iteration it is, counted from 1; 0 outside training.
         progress: which share of all iterations is done.

@@ -169,7 +169,10 @@ class Aggregator(Part):
         return False
 
     def auxiliary(self) -> "Aggregator | None":
-        """A rule by coordinates whose output from the same inputs this one measures inputs by."""
+        """The rule to whose output this one reads the distances of its inputs, if it does.
+
+        It is a rule by coordinates, without anything before it, and goes by values alone.
+        """
         return None
 
     def output_layer(self) -> OutputLayer | None:

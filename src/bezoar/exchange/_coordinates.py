@@ -128,12 +128,8 @@ class CoordinateExchange(GatheredExchange):
         """Tell how far the inputs are from the outputs: ``[runs, n, m]`` squared, piece by piece.
 
         The distances of all pieces with the same runs and neighbourhoods add up. They are not
-        finite at inputs that are not.
+        finite at inputs that are not. The rule must go by values alone.
         """
-        if self._chooses:
-            raise BezoarError(
-                f"aggregator {self.rule}: only a rule that goes by values alone can be auxiliary"
-            )
 
         def work(piece: _Sorted) -> Tensor:
             inputs, length = piece.inputs(sent), piece.span.stop - piece.span.start

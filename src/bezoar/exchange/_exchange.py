@@ -80,6 +80,8 @@ class Exchange:
             raise BezoarError(f"runs: a shard takes one at a time, found {len(rules)}")
         for rule, network in dict.fromkeys(zip(rules, networks, strict=True)):
             rule.check(network)
+            if (inner := auxiliary_of(rule)) is not None:
+                inner.check(network)
         self.rules, self.networks = tuple(rules), tuple(networks)
         self._map, self._tuning, self._shard = map, tuning, shard
         self._heard = self._members = networks[0].agents
@@ -88,7 +90,7 @@ class Exchange:
         self._device = device = torch.device(device)
         together: dict[tuple[object, ...], dict[WeightedAggregator, list[int]]] = {}
         others: dict[tuple[Aggregator, Network], list[int]] = {}
-        auxiliary: dict[tuple[Aggregator, Network], list[int]] = {}
+        auxiliary: dict[tuple[CoordinateAggregator, Network], list[int]] = {}
         for run, (rule, network) in enumerate(zip(rules, networks, strict=True)):
             # Losses are those of single inputs, so these are gathered anyway.
             gathered = shard is not None or rule.samples_judged()
@@ -100,7 +102,7 @@ class Exchange:
                 together.setdefault(kind, {}).setdefault(rule, []).append(run)
             else:
                 others.setdefault((rule, network), []).append(run)
-            if (inner := rule.auxiliary()) is not None:
+            if (inner := auxiliary_of(rule)) is not None:
                 auxiliary.setdefault((inner, network), []).append(run)
         self._dense = [
             DenseExchange(same, networks, device, layer, tuning) for same in together.values()
@@ -114,7 +116,7 @@ class Exchange:
             for (rule, network), runs in others.items()
         ]
         self._auxiliary = [
-            measuring(runs, rule, self._heard, parts(rule, network), tuning)
+            CoordinateExchange(runs, rule, self._heard, parts(rule, network), tuning, dense=False)
             for (rule, network), runs in auxiliary.items()
         ]
 
@@ -234,17 +236,26 @@ def one_by_one(
     raise BezoarError(f"aggregator: expected a rule by weights or by coordinates, found {rule!r}")
 
 
-def measuring(
-    runs: Sequence[int],
-    rule: Aggregator,
-    agents: int,
-    parts: Sequence[Neighbourhoods],
-    tuning: Tuning,
-) -> CoordinateExchange:
-    """The way to measure distances to the outputs of an auxiliary rule."""
-    if not isinstance(rule, CoordinateAggregator):
-        raise BezoarError(f"auxiliary: expected a rule by coordinates, found {rule!r}")
-    return CoordinateExchange(runs, rule, agents, parts, tuning, False)
+def auxiliary_of(rule: Aggregator) -> CoordinateAggregator | None:
+    """The rule whose output another one measures its inputs by, if it does.
+
+    Raises:
+        BezoarError: where it cannot be measured by such a rule.
+    """
+    inner = rule.auxiliary()
+    if inner is None:
+        if getattr(rule, "reads", "") == "distances":
+            raise BezoarError(
+                f"aggregator {rule.name}: it reads distances to the output of another rule, but "
+                "its 'auxiliary' names none"
+            )
+        return None
+    if not isinstance(inner, CoordinateAggregator) or inner.reads != "values" or inner.before:
+        raise BezoarError(
+            f"aggregator {rule.name}: its 'auxiliary' must be a rule by coordinates that goes by "
+            f"values alone, found {inner!r}"
+        )
+    return inner
 
 
 def _parts(

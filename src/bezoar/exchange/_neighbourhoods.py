@@ -103,12 +103,16 @@ class Neighbourhoods:
             gram: ``[..., m, m]`` inner products, if the rule reads them; they are written over.
             output_layers: the inputs' output layers, if the rule reads them.
             losses: ``[..., m]`` the losses of the inputs, if the rule judges by them.
-            distances: ``[..., m]`` squared distances to the output of its auxiliary rule, if any.
+            distances: ``[..., inputs]`` squared distances of the inputs to the output of its
+                auxiliary rule, if any.
         """
         more, mask, mixing = (0, len(remembered)), self.mask, self.mixing
         index = self.index if self.numbers is None else self.numbers
         if finite is None:
             finite = pad(mask, more, value=True)
+        if distances is not None:
+            finite = pad(finite, more, value=True)
+            distances = pad(distances, more, value=torch.inf)
         if remembered:
             mask, mixing, index = pad(mask, more), pad(mixing, more), pad(index, more)
         if gram is not None:

@@ -12,7 +12,8 @@ from torch import Tensor
 from bezoar._arrays import Floats
 from bezoar._errors import BezoarError
 from bezoar.aggregators import Aggregator, OutputLayer
-from bezoar.exchange._exchange import measuring, one_by_one
+from bezoar.exchange._coordinates import CoordinateExchange
+from bezoar.exchange._exchange import auxiliary_of, one_by_one
 from bezoar.exchange._neighbourhoods import Neighbourhoods
 from bezoar.exchange._sent import Sent, as_vectors
 from bezoar.exchange._tuning import DEFAULT
@@ -63,10 +64,11 @@ def aggregate_at(
     sent = Sent(table[None], None, known, iteration, progress, lambda *_: judged)
     models = torch.empty_like(sent.messages)
     with torch.inference_mode():
-        if (inner := rule.auxiliary()) is not None:
+        if (inner := auxiliary_of(rule)) is not None:
+            _estimate(inner, taken_for_poisoned, count)
             found: list[Tensor] = []
-            measure = measuring([0], inner, count, [here], DEFAULT).measure
-            measure(sent, lambda *told: found.append(told[-1]), map)
+            measuring = CoordinateExchange([0], inner, count, [here], DEFAULT, dense=False)
+            measuring.measure(sent, lambda *told: found.append(told[-1]), map)
             sent = replace(sent, distances=torch.stack(found).sum(0)[0])
         one_by_one([0], rule, count, [here], layer, DEFAULT)(sent, models, None, map)
     return models[0, int(rank[0])].clone()
