@@ -53,11 +53,13 @@ class CoordinateAggregator(Aggregator, ABC):
     ) -> Tensor:
         """The output, from the values of the inputs that are used.
 
-        On a processor the operations are noted once for each number of inputs and estimate, and
-        compiled. That goes for arithmetic, comparisons and logic by operators, ``to`` and such
-        functions as ``torch.where``, ``minimum``, ``maximum``, ``clamp``, ``abs``, ``sign``,
-        ``sqrt``, ``isfinite`` and ``zeros_like``. A rule that uses anything else is right, too, and
-        slower.
+        On the CPU this is called once for each number of inputs and estimate, to record its
+        operations, which are then compiled. So the output must depend on nothing but the arguments
+        and the options: not on random numbers, nor on anything that changes between calls. What can
+        be recorded are arithmetic, comparisons and logic by operators, ``to`` and such functions as
+        ``torch.where``, ``minimum``, ``maximum``, ``clamp``, ``abs``, ``sign``, ``sqrt``,
+        ``isfinite`` and ``zeros_like``. A rule with other operations is computed with tensors,
+        which is slower.
 
         Args:
             values: tensors of one shape, one for each of these inputs, free of NaN. They may be

@@ -26,7 +26,7 @@ LANES = 16
 #: cache meanwhile.
 BLOCK = 1024
 
-#: Rules with more inputs are not compiled: the code would take longer to write than to use.
+#: Rules with more inputs are not compiled: that would take longer than it saves.
 MOST_INPUTS = 128
 
 _INT, _POINTER = ir.IntType(64), ir.PointerType()
@@ -141,7 +141,7 @@ def _code(kernel: Kernel, lanes: int, measure: bool) -> _Code | None:
         return None
     try:
         module = str(_written(kernel, lanes, measure))
-    except Exception:  # whatever a rule does that cannot be written, its tensors can do
+    except Exception:  # a rule may raise anything where Lanes differ from tensors
         return None
     return _Code(module)
 
@@ -263,11 +263,11 @@ def _loop(
 
 
 def _machine() -> binding.TargetMachine:
-    """This processor. Nothing is fused: bits are the same everywhere."""
+    """This processor. Multiplications and additions are not fused, as those on tensors are not."""
     _prepare()
     try:
         features = binding.get_host_cpu_features().flatten()
-    except RuntimeError:  # LLVM cannot tell on every system; it then takes what all such have
+    except RuntimeError:  # LLVM does not know them on every system; the name of the CPU is enough
         features = ""
     return binding.Target.from_default_triple().create_target_machine(
         cpu=binding.get_host_cpu_name(), features=features, opt=2

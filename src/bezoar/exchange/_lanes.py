@@ -1,8 +1,8 @@
-"""Values that write down what is done with them, as code for the processor.
+"""Objects that stand for tensors and record the operations on them as instructions of LLVM.
 
 A rule by coordinates is written with operations on tensors. Each of them reads and writes whole
 tensors, which takes longer than its arithmetic. A rule that is given :class:`Lanes` instead of
-tensors writes the same operations as instructions for a few coordinates at a time, whose values
+tensors records the same operations as instructions for a few coordinates at a time, whose values
 stay in the processor's registers from the first operation to the last.
 """
 
@@ -24,11 +24,11 @@ Operand: TypeAlias = "Lanes | bool | int | float"
 
 
 class CannotRecordError(Exception):
-    """Something is done with the values for which no code can be written."""
+    """An operation cannot be recorded."""
 
 
 class Lanes:
-    """A value at some coordinates, side by side, in code that is being written; used like a tensor.
+    """Values of neighbouring coordinates in code that is being written; used like a tensor.
 
     Of torch's functions and methods it has those in :data:`FUNCTIONS`, of operators those of
     arithmetic, comparison and logic. Types are promoted as torch does.
@@ -104,7 +104,7 @@ class Lanes:
         return self._called("llvm.sqrt")
 
     def abs(self) -> "Lanes":
-        """The size."""
+        """The absolute value."""
         return self._called("llvm.fabs")
 
     def sign(self) -> "Lanes":
@@ -116,7 +116,7 @@ class Lanes:
         return self != self
 
     def isfinite(self) -> "Lanes":
-        """Whether it is a number."""
+        """Whether it is neither NaN nor infinite."""
         return self.abs() < torch.inf
 
     def __add__(self, other: Operand) -> "Lanes":
@@ -147,7 +147,7 @@ class Lanes:
     def __neg__(self) -> "Lanes":
         return self._made(self._builder.fneg(self._number().code), self.dtype, self.single)
 
-    # In place, so that whatever else has this object's name sees the change, as with tensors.
+    # These change the object itself: other names of the object see the change, as with tensors.
 
     def __iadd__(self, other: Operand) -> "Lanes":
         return self._becomes(self + other)

@@ -8,7 +8,7 @@ from typing import Any
 Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 
 
-#: Long messages are cut into a multiple of so many pieces, which up to so many threads can share
+#: Long messages are cut into a multiple of so many pieces, which 2, 4 or so many threads can share
 #: evenly.
 THREADS = 8
 
@@ -49,7 +49,7 @@ class Tuning:
     ask_late: bool | None = None
 
     def spans(self, length: int) -> list[slice]:
-        """The pieces of a message of this length: one, or as many for each of some threads."""
+        """The pieces of a message of this length: one, or a multiple of :data:`THREADS`."""
         size = length
         if length > self.long:
             size = -(-length // (THREADS * -(-length // (THREADS * self.long))))
