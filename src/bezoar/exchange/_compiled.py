@@ -183,25 +183,14 @@ def _written(kernel: Kernel, lanes: int, measure: bool) -> ir.Module:
             def columns(column: Any) -> None:
                 # What is left at the end is computed with some of what comes before it, again.
                 first = _lower(builder, column, last)
-                values = []
-                for row in rows:
-                    at = builder.gep(row, [first], source_etype=element)
-                    vector = ir.VectorType(element, lanes)
-                    read = builder.load(at, align=kernel.dtype.itemsize, typ=vector)
-                    value = Lanes(builder, read, kernel.dtype)
-                    values.append((value < torch.inf).where(value, torch.inf))  # so is NaN
+                values = [_read(builder, row, first, kernel.dtype, lanes) for row in rows]
                 made = kernel.combine(values, known)
-                if not measure:
+                if measure:
+                    new = _at_least(builder, first, column, lanes)
+                    _add_distances(builder, values, made.to(torch.float64), new, sums)
+                else:
                     at = builder.gep(_address(builder, out, number), [first], source_etype=element)
                     builder.store(made.to(kernel.dtype).code, at, align=kernel.dtype.itemsize)
-                    return
-                new = _at_least(builder, first, column, lanes)
-                made = made.to(torch.float64)
-                for value, total in zip(values, sums, strict=True):
-                    apart = value.to(torch.float64) - made
-                    added = Lanes(builder, builder.load(total, typ=wide), torch.float64)
-                    added += new.where(apart * apart, 0.0)
-                    builder.store(added.code, total)
 
             for total in sums:
                 builder.store(ir.Constant(wide, None), total)
@@ -216,6 +205,25 @@ def _written(kernel: Kernel, lanes: int, measure: bool) -> ir.Module:
     _loop(builder, _INT(0), length, BLOCK, block)
     builder.ret_void()
     return module
+
+
+def _read(builder: ir.IRBuilder, row: Any, first: Any, dtype: torch.dtype, lanes: int) -> Lanes:
+    """The values of a row from its coordinate ``first`` on, with plus infinity for NaN."""
+    at = builder.gep(row, [first], source_etype=TYPES[dtype])
+    vector = ir.VectorType(TYPES[dtype], lanes)
+    value = Lanes(builder, builder.load(at, align=dtype.itemsize, typ=vector), dtype)
+    return (value < torch.inf).where(value, torch.inf)
+
+
+def _add_distances(
+    builder: ir.IRBuilder, values: Sequence[Lanes], made: Lanes, new: Lanes, sums: Sequence[Any]
+) -> None:
+    """Add how far the values are from the output, squared, to sums where coordinates are new."""
+    for value, total in zip(values, sums, strict=True):
+        apart = value.to(torch.float64) - made
+        added = Lanes(builder, builder.load(total, typ=made.code.type), torch.float64)
+        added += new.where(apart * apart, 0.0)
+        builder.store(added.code, total)
 
 
 def _everywhere(builder: ir.IRBuilder, number: Any, lanes: int) -> Any:
