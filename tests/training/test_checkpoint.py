@@ -20,7 +20,7 @@ def way(request):
 
 
 #: Of the rules by inner products these; the others go the same way.
-BY_GRAM = ("ios", "rfa", "krum", "centered_clipping", "balance", "distance_filter")
+BY_GRAM = ("ios", "rfa", "krum", "centered_clipping", "balance")
 BY_GRAM += ("ubar", "foolsgold")
 
 

@@ -8,6 +8,7 @@ import ctypes
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,9 @@ BLOCK = 1024
 MOST_INPUTS = 128
 
 _INT, _POINTER = ir.IntType(64), ir.PointerType()
+
+#: Every piece of code has a name of its own.
+_NUMBERS = count()
 
 
 @dataclass(frozen=True)
@@ -113,12 +117,10 @@ class _Code:
     """A function in the processor's memory; its arguments are as :func:`_written` says."""
 
     def __init__(self, module: str) -> None:
-        parsed, machine = binding.parse_assembly(module), _machine()
-        passes = binding.create_pass_builder(machine, binding.create_pipeline_tuning_options())
-        passes.getModulePassManager().run(parsed, passes)
-        self._engine = binding.create_mcjit_compiler(parsed, machine)  # owns the memory
-        self._engine.finalize_object()
-        self._call = _FUNCTION(self._engine.get_function_address("kernel"))
+        # LLVM's passes over the code would take as long again, and make it no faster.
+        library = binding.JITLibraryBuilder().add_ir(module).export_symbol("kernel")
+        self._library = library.link(_compiler(), f"kernel {next(_NUMBERS)}")  # owns the memory
+        self._call = _FUNCTION(self._library["kernel"])
 
     def __call__(self, *arguments: float) -> None:
         self._call(*arguments)
@@ -134,7 +136,7 @@ def _lanes(length: int) -> int:
     return LANES if length >= LANES else 1
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=2048)
 def _code(kernel: Kernel, lanes: int, measure: bool) -> _Code | None:
     """The code that writes models, or that measures distances to them, if there is any."""
     if kernel.inputs > MOST_INPUTS or kernel.dtype not in TYPES:
@@ -270,19 +272,16 @@ def _loop(
     builder.position_at_end(after)
 
 
-def _machine() -> binding.TargetMachine:
-    """This processor. Multiplications and additions are not fused, as those on tensors are not."""
-    _prepare()
-    try:
-        features = binding.get_host_cpu_features().flatten()
-    except RuntimeError:  # LLVM does not know them on every system; the name of the CPU is enough
-        features = ""
-    return binding.Target.from_default_triple().create_target_machine(
-        cpu=binding.get_host_cpu_name(), features=features, opt=2
-    )
-
-
 @cache
-def _prepare() -> None:
+def _compiler() -> binding.LLJIT:
+    """The compiler for this processor. Nothing is fused: bits are the same everywhere."""
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
+    try:
+        features = binding.get_host_cpu_features().flatten()
+    except RuntimeError:  # LLVM cannot tell on every system; it then takes what all such have
+        features = ""
+    machine = binding.Target.from_default_triple().create_target_machine(
+        cpu=binding.get_host_cpu_name(), features=features, opt=2
+    )
+    return binding.create_lljit_compiler(machine)

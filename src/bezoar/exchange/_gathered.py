@@ -191,9 +191,11 @@ class GatheredExchange(ABC):
     def _cut(self, sent: Sent) -> list[Piece]:
         """The work, in pieces, which are the same for messages of the same kind."""
         kind = (sent.messages.shape, sent.messages.dtype, sent.false is None)
-        if kind not in self._kept:
-            self._kept = {kind: list(self._pieces(sent))}
-        return self._kept[kind]
+        pieces = self._kept.get(kind)
+        if pieces is None:
+            pieces = list(self._pieces(sent))
+            self._kept = {kind: pieces}
+        return pieces
 
     def _cut_up(self, part: Neighbourhoods, most: int) -> Iterator[Piece]:
         """The runs and agents of a part in pieces of at most so many places."""

@@ -30,8 +30,8 @@ class Tuning:
         exact_sums: rules by coordinates add up messages of at most this length in float64, so that
             their models are rounded once. Longer ones are added up in their own type: that is
             twice as fast.
-        long: messages beyond this length are cut into pieces of at most this length. Pieces are
-            added up in order, so that results do not depend on the threads.
+        long: messages beyond this length are cut into pieces of about this length at most. Pieces
+            are added up in order, so that results do not depend on the threads.
         compiled: whether rules by coordinates are compiled where messages are in the processor's
             memory.
         ask_late: whether the host asks the device only once, at the end of an exchange, if
