@@ -157,7 +157,7 @@ def _aggregation(engine: Engine, state: State) -> dict[str, float]:
             with task.workers.alone():
                 exchange(sent, out=out)
 
-        found[name] = milliseconds(interleaved({name: aggregate}, rounds=5, warm=2)[name])
+        found[name] = milliseconds(interleaved({name: aggregate}, rounds=9, warm=2)[name])
     return found
 
 

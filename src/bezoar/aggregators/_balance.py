@@ -49,4 +49,4 @@ class Balance(WeightedAggregator):
         accepted = (near & usable).to(torch.float64)
         accepted[..., 0] = 0
         count = accepted.sum(-1, keepdim=True)
-        return moved_towards(accepted * (1 - self.own) / count.clamp(min=1))
+        return moved_towards(accepted[..., :origin] * (1 - self.own) / count.clamp(min=1))
