@@ -41,5 +41,5 @@ def add_updates(
     places = (links + length * kept[:, None, None]).flatten()
     summed = sums.before.flatten(0, 1)[places, :width].view_as(updates) + updates
     sums.after.flatten(0, 1)[places, :width] = summed.flatten(0, -2).to(sums.after.dtype)
-    exact = pad(summed.to(torch.float64), (0, 0, 0, 1))
-    return exact @ exact.mT
+    exact = summed.to(torch.float64)
+    return pad(exact @ exact.mT, (0, 1, 0, 1))
