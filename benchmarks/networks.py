@@ -38,7 +38,7 @@ COPIES = 1.5 * 3
 def networks() -> Result:
     """A narrow ResNet18: an iteration over ten plain passes, and aggregation's part of it."""
     with Workers() as workers:
-        rows = _rows(16, 9, workers)
+        rows = _rows(16, 25, workers)
     return Result("networks", f"ResNet18 of width 16, {SETTING}", rows)
 
 
