@@ -20,6 +20,7 @@ from one_agent import IN_TRAINING
 from bezoar import BezoarError, aggregators, networks
 from bezoar.aggregators import OutputLayer, WeightedAggregator
 from bezoar.exchange import Exchange, FalseMessages, Sent, Tuning, is_dense
+from bezoar.exchange._output_layers import finite_rows
 from bezoar.networks import shard_of
 from bezoar.training import Workers
 
@@ -315,3 +316,40 @@ def test_shards_are_aggregated_like_the_whole_network(case):
         found, weights = part(sent[:, shard.heard], tell=True)
         torch.testing.assert_close(found, expected[:, shard.members], rtol=1e-6, atol=1e-6)
         torch.testing.assert_close(part.links.poison_shares(weights), shares[:, shard.members])
+
+
+@dataclass(frozen=True)
+class Compares(WeightedAggregator):
+    """A rule that remembers the origin and gives nothing to it; it may leave its slot out."""
+
+    leaves_out: bool = False
+    name = "compares"
+
+    def remembers(self):
+        return ("origin",)
+
+    def weights(self, neighbourhood):
+        weights = neighbourhood.mask.to(torch.float64)
+        weights = weights / weights.sum(-1, keepdim=True)
+        return weights[..., :-1] if self.leaves_out else weights
+
+
+@pytest.mark.parametrize("advantage", [10**9, 0], ids=["dense", "gathered"])
+def test_a_rule_may_leave_out_what_it_gives_nothing_to(advantage):
+    """Alone, and beside one that does not; and an infinite message stays with its neighbours."""
+    network, sent = networks.fan(8), torch.randn(1, 8, 30, dtype=torch.float64)
+    sent[0, 2, 3] = torch.inf
+    rules = [Compares(), Compares(leaves_out=True), Compares(leaves_out=True), Compares()]
+    tuning = Tuning(dense_advantage=advantage)
+    together, _ = Exchange(rules, [network] * 4, tuning=tuning)(sent.expand(4, -1, -1))
+    alone, _ = Exchange(rules[1:2], [network], tuning=tuning)(sent)
+    mean, _ = Exchange([aggregators.create("mean")], [network], tuning=tuning)(sent)
+    for models in (*together, alone[0]):
+        torch.testing.assert_close(models, mean[0], rtol=0, atol=1e-14, equal_nan=True)
+
+
+def test_large_numbers_are_finite_though_their_sum_is_not():
+    largest = torch.finfo(torch.float32).max
+    rows = torch.tensor([[largest, largest], [torch.nan, 1], [1, -torch.inf], [1, 2]])
+    found = finite_rows(rows, map, Tuning())
+    assert found.tolist() == [True, False, False, True]

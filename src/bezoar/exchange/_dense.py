@@ -14,7 +14,7 @@ from bezoar.exchange._gathered import combine_carefully
 from bezoar.exchange._inner_products import Part
 from bezoar.exchange._links import Tell
 from bezoar.exchange._neighbourhoods import Neighbourhoods, padded
-from bezoar.exchange._output_layers import layer_of, read_layers, sums_of
+from bezoar.exchange._output_layers import finite_rows, layer_of, read_layers
 from bezoar.exchange._sent import Sent
 from bezoar.exchange._table import Table, TableProducts, at_slots
 from bezoar.exchange._tuning import Map, Tuning, side_by_side
@@ -131,8 +131,8 @@ class DenseExchange:
         layers, finite = [], []
         for parts in table.by_run():
             layers.append(torch.cat([layer.of(rows).flatten(1) for rows in parts]))
-            finite.append(torch.cat([sums_of(rows, map, self.tuning) for rows in parts]))
-        return torch.stack(layers), torch.isfinite(torch.stack(finite))
+            finite.append(torch.cat([finite_rows(rows, map, self.tuning) for rows in parts]))
+        return torch.stack(layers), torch.stack(finite)
 
     def _weights(self, neighbourhood: Neighbourhood) -> Tensor:
         """``[runs, agents, m]`` what each rule makes of its runs."""
@@ -142,7 +142,9 @@ class DenseExchange:
             weights = rule.weights(neighbourhood.of(slice(first, first + len(runs))))
             found.append(weights.expand(len(runs), -1, -1))
             first += len(runs)
-        return torch.cat(found)
+        # Some may leave out what they remember.
+        most = max(weights.shape[-1] for weights in found)
+        return torch.cat([pad(weights, (0, most - weights.shape[-1])) for weights in found])
 
 
 @dataclass(frozen=True)

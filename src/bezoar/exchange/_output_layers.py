@@ -155,7 +155,7 @@ def read_layers(
     known = [biases for part in messages if (biases := layer.biases_of(part)) is not None]
     biases = torch.cat(known) if known else None
     norms = torch.cat([_norms(part).to(torch.float64) for part in layers])
-    finite = torch.isfinite(torch.cat([sums_of(part, map, tuning) for part in messages]))
+    finite = torch.cat([finite_rows(part, map, tuning) for part in messages])
     numbers = torch.arange(len(finite), device=finite.device)
     return GatheredLayers(layers, biases, norms, finite, numbers, map, tuning)
 
@@ -168,12 +168,15 @@ def _norms(rows: Tensor) -> Tensor:
     return norms
 
 
-def sums_of(messages: Tensor, map: Map, tuning: Tuning) -> Tensor:
-    """``[n]`` the sums of all numbers of messages ``[n, D]``; half precision would overflow."""
-    dtype = torch.promote_types(messages.dtype, torch.float32)
+def finite_rows(messages: Tensor, map: Map, tuning: Tuning) -> Tensor:
+    """``[n]`` which of the messages ``[n, D]`` are free of NaN and infinity."""
+    dtype = torch.promote_types(messages.dtype, torch.float32)  # half precision would overflow
     spans = tuning.spans(messages.shape[-1])
-    parts = map(lambda span: messages[:, span].sum(-1, dtype=dtype), spans)
-    return torch.stack(list(parts)).sum(0)
+    sums = map(lambda span: messages[:, span].sum(-1, dtype=dtype), spans)
+    finite = torch.isfinite(torch.stack(list(sums)).sum(0))
+    if some(~finite):  # perhaps a sum of large numbers was too large
+        finite = torch.isfinite(messages).all(-1)
+    return finite
 
 
 def layer_of(rule: Aggregator, known: OutputLayer | None) -> OutputLayer:

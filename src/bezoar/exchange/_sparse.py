@@ -9,7 +9,7 @@ from torch import Tensor
 from bezoar.aggregators import OutputLayer, WeightedAggregator
 from bezoar.exchange._gathered import GatheredExchange, GatheredInputs, Piece
 from bezoar.exchange._inner_products import inner_products
-from bezoar.exchange._output_layers import GatheredLayers, layer_of, read_layers, sums_of
+from bezoar.exchange._output_layers import GatheredLayers, finite_rows, layer_of, read_layers
 from bezoar.exchange._sent import Sent
 from bezoar.exchange._tuning import Map
 from bezoar.exchange._update_sums import add_updates
@@ -47,7 +47,7 @@ class SparseExchange(GatheredExchange):
             remembered = [sent.remembered[name] for name in self.rule.remembers()]
             tables = [each.flatten(0, 1) for each in (sent.messages, *remembered)]
             tables += [] if sent.false is None else [sent.false.values]
-            known = [torch.isfinite(sums_of(table, map, self.tuning)) for table in tables]
+            known = [finite_rows(table, map, self.tuning) for table in tables]
 
         def work(piece: Piece) -> Tensor | None:
             inputs = piece.inputs(sent, self.rule.remembers())
@@ -97,8 +97,7 @@ class SparseExchange(GatheredExchange):
         """``[runs, n, m, m]`` inner products of summed updates."""
         sums, layer = inputs.sent.sums, layer_of(self.rule, self.layer)
         assert sums is not None
-        columns = layer.columns
-        held = replace(layer, start=0).of(inputs.columns(columns)).flatten(-2)
+        held = replace(layer, start=0).of(inputs.columns(layer.columns)).flatten(-2)
         runs = len(piece.runs)
         layers = held.view(runs, -1, *held.shape[1:])
         return add_updates(sums, piece.runs, piece.here, layers, finite)
