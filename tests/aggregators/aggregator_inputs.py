@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
+from torch.nn.functional import pad
 
 from bezoar import Network, aggregators
 from bezoar.aggregators import WeightedAggregator
@@ -143,7 +144,8 @@ class Spy(WeightedAggregator):
 
     def weights(self, neighbourhood):
         weights = self.inner.weights(neighbourhood)
-        self.seen.append((neighbourhood, weights))
+        left_out = neighbourhood.mask.shape[-1] - weights.shape[-1]
+        self.seen.append((neighbourhood, pad(weights, (0, left_out))))
         return weights
 
 
